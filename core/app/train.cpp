@@ -147,6 +147,17 @@ void name_unused_keys(const config::Loaded& loaded) {
             loaded.experiment.launch.device + "\": " + names);
 }
 
+void report_choice_by_test_set(const config::Experiment& experiment) {
+  std::string keys;
+  for (const auto& [key, metric] :
+       {std::pair{"train.early_stop", experiment.train.early_stop}, {"checkpoint.best", experiment.checkpoint.best}}) {
+    if (metric.starts_with("test.")) keys += (keys.empty() ? "" : " and ") + std::string(key) + " = \"" + metric + "\"";
+  }
+  if (keys.empty()) return;
+  log::info("the test set chooses the epoch (" + keys +
+            "), so its results are better than those on new data; data.validation avoids that");
+}
+
 // Processes started by another launcher would each train alone on all data.
 void refuse_company_of_one_process(const config::Loaded& loaded, const launch::World& world) {
   if (loaded.experiment.strategy.kind == "ddp" || world.size == 1) return;
@@ -173,6 +184,7 @@ ExitCode train(const Arguments& arguments) {
     world->insecure = loaded.experiment.launch.insecure;
     if (!own && world->rank == 0) {
       name_unused_keys(loaded);
+      report_choice_by_test_set(loaded.experiment);
       log::info(world->launcher + " has started " + std::to_string(world->size) + " ranks" +
                 (loaded.sources.given("launch.nproc") ? "; launch.nproc is not used" : ""));
     }
@@ -187,6 +199,7 @@ ExitCode train(const Arguments& arguments) {
   const bool one_node = nodes.count == 1;
   if (one_node && !run::find_resume(loaded)) return ExitCode::ok;
   name_unused_keys(loaded);
+  report_choice_by_test_set(loaded.experiment);
   const int nproc = run::ranks_of(loaded);
   // A launcher is needed for a restart too.
   if (nproc > 1 || !one_node || settings.max_restarts > 0) {

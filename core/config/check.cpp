@@ -72,8 +72,10 @@ class Check {
            "needs train.cudnn_benchmark = false, because a measurement may choose another kernel in each run");
   }
 
-  void early_stop_is_measured() {
-    refuse(e_.train.early_stop.starts_with("test.") && !e_.train.evaluate, {"train.early_stop", "train.evaluate"},
+  void metric_is_measured(const std::string& key, const std::string& metric) {
+    refuse(metric.starts_with("validation.") && e_.data.validation == 0, {key, "data.validation"},
+           "needs data.validation, the part of the training set to evaluate on, such as 0.1");
+    refuse(!metric.empty() && !metric.starts_with("train.") && !e_.train.evaluate, {key, "train.evaluate"},
            "needs train.evaluate = true; or use \"train.loss\"");
   }
 
@@ -84,11 +86,6 @@ class Check {
            {"train.min_lr", "train.schedule", "optimizer.lr"}, "is above optimizer.lr, from which the rate falls");
     const std::string error = warmup_error(e_.train.warmup, e_.train.steps.value_or(0));
     refuse(e_.train.steps && !error.empty(), {"train.warmup", "train.steps"}, error);
-  }
-
-  void best_is_measured() {
-    refuse(e_.checkpoint.best.starts_with("test.") && !e_.train.evaluate, {"checkpoint.best", "train.evaluate"},
-           "needs train.evaluate = true; or use \"train.loss\"");
   }
 
   void shares_fit_the_ranks() {
@@ -198,12 +195,12 @@ void check_together(const Experiment& experiment, std::optional<int64_t> ranks, 
   check.ranks_divide_the_batch();
   check.nesterov_has_momentum();
   check.epochs_or_steps();
-  check.best_is_measured();
   check.shares_fit_the_ranks();
   check.micro_batches_have_samples();
   check.schedule_fits();
   check.kernels_do_not_vary();
-  check.early_stop_is_measured();
+  check.metric_is_measured("train.early_stop", experiment.train.early_stop);
+  check.metric_is_measured("checkpoint.best", experiment.checkpoint.best);
   check.each_has_a_gpu();
   check.a_graph_can_be_replayed();
   check.batches_can_be_normalized_together();

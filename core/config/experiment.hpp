@@ -86,6 +86,7 @@ struct Experiment {
     std::vector<int64_t> batch_weights;  // by rank; empty: equal
     int64_t balance_steps = 0;
     bool standardize = false;
+    double validation = 0;  // a fraction below 1, or a number of samples
     Options options;
     bool operator==(const Data&) const = default;
   } data;

@@ -28,6 +28,7 @@ struct Expectation {
   }
   std::string operator()(std::optional<int64_t>*) const { return "an integer" + range_text(key.range); }
   std::string operator()(double*) const {
+    if (key.form == Form::part) return "a fraction above 0 and below 1, or an integer" + range_text(key.range);
     if (key.form != Form::duration) return "a number" + range_text(key.range);
     return std::string("a duration from ") + (key.range.low == 0 ? "\"0s\"" : "\"1ms\"") +
            " to \"24h\", such as \"30s\"";

@@ -21,6 +21,7 @@ enum class Form {
   plain,
   duration,       // a double in seconds, written as "30s", "500ms" or "2m"
   count_or_auto,  // an integer, or "auto", which is stored as the minimum minus 1
+  part,           // a double: a fraction between 0 and 1, written as 0.1, or a count, written as an integer
 };
 
 // Which runs use a key.

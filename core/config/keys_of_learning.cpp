@@ -2,6 +2,13 @@
 #include "config/key_table.hpp"
 
 namespace ddprun::config {
+namespace {
+
+// What can choose the best epoch.
+const std::vector<std::string> metrics = {"",          "validation.loss", "validation.accuracy",
+                                          "test.loss", "test.accuracy",   "train.loss"};
+
+}  // namespace
 
 std::vector<Key> describe_learning() {
   return {
@@ -92,6 +99,12 @@ std::vector<Key> describe_learning() {
           .doc(
               "Subtracts the mean of each feature and divides by its standard deviation, both computed on the training "
               "set. A feature is a channel of an image, or else an element. The checkpoint stores both."),
+      DDPRUN_KEY(data.validation)
+          .in_form(Form::part)
+          .between(0, 1LL << 40)
+          .doc("The validation set: this fraction of the training samples, or this number of them, drawn by "
+               "experiment.seed. They are not trained on. After each epoch the model is evaluated on them "
+               "(`validation.loss`, `validation.accuracy`). 0: none. See [training.md](training.md)."),
       DDPRUN_KEY(data.options)
           .doc("Options of the data set, passed on unchanged. Image data sets (mnist, fashion-mnist, idx, cifar10): "
                "`image_size`, `resize = \"image\"` (antialiased, as in Pillow) or `\"tensor\"`, `mean`, `std` (one "
@@ -130,7 +143,8 @@ std::vector<Key> describe_learning() {
               "Passes over the training set. Give epochs or steps, not both. If one is given with `--set`, it replaces "
               "the other in the file."),
       DDPRUN_KEY(train.steps).default_means("not given").at_least(1).doc("Optimizer steps, instead of epochs."),
-      DDPRUN_KEY(train.evaluate).doc("Evaluates on the full test set after each epoch and at the end."),
+      DDPRUN_KEY(train.evaluate)
+          .doc("Evaluates on the validation set and on the full test set after each epoch and at the end."),
       DDPRUN_KEY(train.amp)
           .one_of({"off", "bf16", "fp16"})
           .doc(
@@ -192,7 +206,7 @@ std::vector<Key> describe_learning() {
           .at_least(0)
           .doc("The learning rate at the end. `scale_lr` does not change it."),
       DDPRUN_KEY(train.early_stop)
-          .one_of({"", "test.loss", "test.accuracy", "train.loss"})
+          .one_of(metrics)
           .doc("Ends training when this metric has not improved for `patience` epochs."),
       DDPRUN_KEY(train.patience)
           .used_by(User::early_stop)
@@ -221,7 +235,7 @@ std::vector<Key> describe_learning() {
               "stay as they are. `\"stop\"`: the run ends with an error. `\"warn\"`: the run continues with a "
               "warning, and writes the next checkpoint when it is due."),
       DDPRUN_KEY(checkpoint.best)
-          .one_of({"", "test.loss", "test.accuracy", "train.loss"})
+          .one_of(metrics)
           .doc("The metric that decides which epoch is the best. best.safetensors holds the weights of that epoch."),
       DDPRUN_KEY(checkpoint.resume)
           .may_differ()

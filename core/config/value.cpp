@@ -45,6 +45,9 @@ struct Reader {
     std::optional<double> value;
     if (key.form == Form::duration) {
       value = read_duration(node.value_exact<std::string>().value_or(""));
+    } else if (key.form == Form::part && node.is_floating_point()) {
+      value = node.value_exact<double>();
+      if (!(*value > 0 && *value < 1)) return expected();
     } else if (node.is_number()) {
       value = node.value<double>();
     }
@@ -101,6 +104,7 @@ struct Writer {
     return key.form == Form::count_or_auto && *member == key.auto_value() ? quoted("auto") : std::to_string(*member);
   }
   std::string operator()(const double* member) const {
+    if (key.form == Form::part && *member >= 1) return std::to_string(static_cast<int64_t>(*member));
     return key.form == Form::duration ? quoted(duration_text(*member)) : number_text(*member);
   }
   std::string operator()(const std::string* member) const { return quoted(*member); }

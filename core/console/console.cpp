@@ -53,6 +53,7 @@ std::string device_of(const Banner& banner) {
 
 std::string data_of(const Banner& banner) {
   std::string text = banner.data + ", " + several(banner.train_samples, "training sample");
+  if (banner.validation_samples > 0) text += ", " + several(banner.validation_samples, "validation sample");
   if (banner.test_samples > 0) text += ", " + several(banner.test_samples, "test sample");
   return text;
 }
@@ -139,6 +140,7 @@ std::string epoch_line(const record::EpochRecord& epoch) {
     if (known(accuracy)) text += fmt::format(", acc {:.2f}", 100 * accuracy);
   };
   results("train", epoch.train_loss, epoch.train_accuracy, "");
+  results("validation", epoch.validation_loss, epoch.validation_accuracy, ";");
   results("test", epoch.test_loss, epoch.test_accuracy, ";");
   if (!epoch.per_rank_loss.empty()) {
     text += "; train loss by rank";
@@ -151,6 +153,8 @@ std::string summary_table(const record::Summary& summary) {
   Table table({{"", Align::left}, {"", Align::right}, {"", Align::right}});
   if (known(summary.test_accuracy)) table.row({"test accuracy", percent(summary.test_accuracy)});
   if (known(summary.test_loss)) table.row({"test loss", loss(summary.test_loss)});
+  if (known(summary.validation_accuracy)) table.row({"validation accuracy", percent(summary.validation_accuracy)});
+  if (known(summary.validation_loss)) table.row({"validation loss", loss(summary.validation_loss)});
   if (known(summary.train_loss)) table.row({"train loss", loss(summary.train_loss)});
   if (known(summary.total_time)) table.row({"total time", human_time(summary.total_time)});
   if (known(summary.throughput)) table.row({"throughput", human_rate(summary.throughput)});

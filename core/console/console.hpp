@@ -19,9 +19,9 @@ struct Banner {
   int64_t parameters = 0;  // elements
   std::string data;
   int64_t train_samples = 0;
-  int64_t test_samples = 0;  // 0: none
-  std::string strategy;      // "single", "dp", "ddp"
-  std::string backend;       // of ddp, otherwise ""
+  int64_t validation_samples = 0, test_samples = 0;  // that are evaluated
+  std::string strategy;                              // "single", "dp", "ddp"
+  std::string backend;                               // of ddp, otherwise ""
   std::string algorithm;
   int world = 1;
   int64_t global_batch = 0;

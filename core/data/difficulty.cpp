@@ -14,10 +14,10 @@ namespace {
 
 constexpr const char* kKey = "difficulty";
 
-std::vector<double> magnitudes(const Dataset& dataset, int workers) {
+std::vector<double> magnitudes(const Dataset& dataset, int workers, std::span<const int64_t> subset) {
   const std::size_t elements = dataset.input().elements();
   std::vector<double> scores;
-  for_each_input(dataset, workers, kKey, [&](int64_t, const float* input) {
+  for_each_input(dataset, subset, workers, kKey, [&](const float* input) {
     double sum = 0;
     for (std::size_t i = 0; i < elements; ++i) sum += std::abs(static_cast<double>(input[i]));
     scores.push_back(elements == 0 ? 0 : sum / static_cast<double>(elements));
@@ -51,8 +51,14 @@ std::vector<double> read_scores(const std::string& path, int64_t samples) {
 
 }  // namespace
 
-std::vector<double> difficulties(const std::string& source, const Dataset& dataset, int workers) {
-  return source == kMagnitude ? magnitudes(dataset, workers) : read_scores(source, dataset.size());
+std::vector<double> difficulties(const std::string& source, const Dataset& dataset, int workers,
+                                 std::span<const int64_t> subset) {
+  if (source == kMagnitude) return magnitudes(dataset, workers, subset);
+  std::vector<double> all = read_scores(source, dataset.size());
+  if (subset.empty()) return all;
+  std::vector<double> chosen;
+  for (const int64_t index : subset) chosen.push_back(all[static_cast<std::size_t>(index)]);
+  return chosen;
 }
 
 }  // namespace ddprun::data

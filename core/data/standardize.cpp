@@ -111,10 +111,10 @@ bool read_numbers(std::string_view text, std::vector<double>& values) {
 
 }  // namespace
 
-Standardization fit_standardization(const Dataset& dataset, int workers) {
+Standardization fit_standardization(const Dataset& dataset, int workers, std::span<const int64_t> subset) {
   const Layout layout = layout_of(dataset.input());
   std::vector<Moments> moments(layout.features);
-  for_each_input(dataset, workers, "standardize", [&](int64_t, const float* input) {
+  for_each_input(dataset, subset, workers, "standardize", [&](const float* input) {
     for (std::size_t feature = 0; feature < layout.features; ++feature) {
       moments[feature].add(input + feature * layout.elements, layout.elements);
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,11 @@ struct Standardization {
   std::vector<double> deviation;  // 1 for a constant feature, which is not scaled
 };
 
-// Mean and (population) standard deviation of each feature over the whole data set as epoch 0 gives it. Computed in
-// double in sample order by the updates of Chan, Golub and LeVeque (1983), so that the result is equal on every rank
-// and for any number of `workers` (prefetch threads). Throws DatasetError("standardize") for inputs that are not
-// float32 or not finite, and what the data set throws.
-Standardization fit_standardization(const Dataset& dataset, int workers);
+// Mean and (population) standard deviation of each feature over the samples of `subset` (empty: of the whole data set)
+// as epoch 0 gives them. Computed in double in their order by the updates of Chan, Golub and LeVeque (1983), so that
+// the result is equal on every rank and for any number of `workers` (prefetch threads). Throws
+// DatasetError("standardize") for inputs that are not float32 or not finite, and what the data set throws.
+Standardization fit_standardization(const Dataset& dataset, int workers, std::span<const int64_t> subset = {});
 
 // The data set with standardised inputs. Throws DatasetError("standardize") if the number of features differs.
 std::unique_ptr<Dataset> standardized(std::unique_ptr<Dataset> dataset, Standardization by);

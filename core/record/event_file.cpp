@@ -94,6 +94,8 @@ void Scalars::add(std::string_view tag, double value) {
 void add_epoch(Scalars scalars, const EpochRecord& epoch) {
   scalars.add("epoch/train_loss", epoch.train_loss);
   scalars.add("epoch/train_accuracy", epoch.train_accuracy);
+  scalars.add("epoch/validation_loss", epoch.validation_loss);
+  scalars.add("epoch/validation_accuracy", epoch.validation_accuracy);
   scalars.add("epoch/test_loss", epoch.test_loss);
   scalars.add("epoch/test_accuracy", epoch.test_accuracy);
 }

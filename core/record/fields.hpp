@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <string_view>
 #include <type_traits>
 
 #include "ddprun/records.hpp"
@@ -55,9 +56,20 @@ void for_each_field(Epoch& record, Field field) {
   field("train.loss", record.train_loss);
   field("train.accuracy", record.train_accuracy);
   field("train.loss_by_rank", record.per_rank_loss);
+  field("validation.loss", record.validation_loss);
+  field("validation.accuracy", record.validation_accuracy);
   field("test.loss", record.test_loss);
   field("test.accuracy", record.test_accuracy);
   field("seconds", record.seconds);
+}
+
+// A metric of an epoch by its key: "validation.loss", "test.accuracy". NaN if it was not measured.
+inline double metric_of(const EpochRecord& epoch, std::string_view metric) {
+  double found = kAbsent;
+  for_each_field(epoch, [&](std::string_view key, const auto& value) {
+    if constexpr (std::same_as<decltype(value), const double&>) found = key == metric ? value : found;
+  });
+  return found;
 }
 
 // All but `learned`, whose keys come from the model: "learned.<name>".
@@ -66,6 +78,8 @@ requires std::same_as<std::remove_const_t<Whole>, Summary>
 void for_each_field(Whole& summary, Field field) {
   field("test.accuracy", summary.test_accuracy);
   field("test.loss", summary.test_loss);
+  field("validation.accuracy", summary.validation_accuracy);
+  field("validation.loss", summary.validation_loss);
   field("train.loss", summary.train_loss);
   field("total_time", summary.total_time);
   field("avg_batch_time", summary.avg_batch_time);

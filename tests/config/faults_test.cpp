@@ -58,7 +58,7 @@ TEST_CASE("a wrong type is reported at the value") {
         "exp.toml:4:1: data.model: unknown key; [data] takes name, root, batch_size, batch_per, shuffle, workers, "
         "prefetch, pin_memory, last, sampler, difficulty, curriculum_start, curriculum_epochs, batch_weights, "
         "balance_steps, "
-        "standardize, options");
+        "standardize, validation, options");
   CHECK(errors_of("log.every = 1.5" + required) == "exp.toml:1:13: log.every = 1.5: expected an integer of at least 1");
   CHECK(errors_of("optimizer.lr = \"0.1\"" + required) ==
         "exp.toml:1:16: optimizer.lr = \"0.1\": expected a number of at least 0");
@@ -216,14 +216,37 @@ TEST_CASE("all errors are reported together, in the order of the file, the overr
       "--set optimizer.lr=-1: optimizer.lr = -1: expected a number of at least 0");
 }
 
+TEST_CASE("the validation set is a fraction or a number of samples") {
+  const std::string names = "\nmodel.name = 'x'\ndata.name = 'x'\n";
+  for (const std::string good : {"0", "0.1", "1", "5000"}) CHECK(errors_of("data.validation = " + good + names) == "");
+  for (const std::string wrong :
+       {"0.0", "-0.0", "1.0", "2.5", "-1", "-0.1", "nan", "inf", "true", "'0.1'", "[0.1]", "1099511627777"}) {
+    const std::string error = errors_of("data.validation = " + wrong + names);
+    INFO(error);
+    CHECK(error.starts_with("exp.toml:1:19: data.validation = "));
+    CHECK(error.ends_with(": expected a fraction above 0 and below 1, or an integer from 0 to 1099511627776"));
+  }
+}
+
+TEST_CASE("a metric of the validation set needs one") {
+  const std::string keys =
+      "checkpoint.best = 'validation.accuracy'\ntrain.early_stop = 'validation.loss'\n"
+      "model.name = 'x'\ndata.name = 'x'\n";
+  const std::string what = ": needs data.validation, the part of the training set to evaluate on, such as 0.1";
+  CHECK(errors_of(keys + "data.validation = 100") == "");
+  CHECK(errors_of(keys) == "exp.toml:1:19: checkpoint.best = \"validation.accuracy\"" + what +
+                               "\nexp.toml:2:20: train.early_stop = \"validation.loss\"" + what);
+  CHECK(errors_of(keys, {"data.validation=0", "train.evaluate=false"}) == errors_of(keys));
+}
+
 TEST_CASE("checkpoint.best of a test metric needs an evaluation") {
   const std::string best = "checkpoint.best = 'test.loss'\nmodel.name = 'x'\ndata.name = 'x'\n";
   CHECK(errors_of(best) == "");
   CHECK(errors_of(best + "train.evaluate = false") ==
         "exp.toml:1:19: checkpoint.best = \"test.loss\": needs train.evaluate = true; or use \"train.loss\"");
   CHECK(errors_of("checkpoint.best = 'accuracy'" + required) ==
-        "exp.toml:1:19: checkpoint.best = \"accuracy\": expected \"\", \"test.loss\", \"test.accuracy\" or "
-        "\"train.loss\"");
+        "exp.toml:1:19: checkpoint.best = \"accuracy\": expected \"\", \"validation.loss\", "
+        "\"validation.accuracy\", \"test.loss\", \"test.accuracy\" or \"train.loss\"");
 }
 
 TEST_CASE("batch_weights need a weight for each rank") {

@@ -2,6 +2,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "config/keys.hpp"
@@ -90,12 +91,16 @@ config::Experiment any_experiment() {
   } else {
     e.train.accumulate = 1 + e.train.accumulate % (e.data.batch_size / std::max<int64_t>(1, e.launch.nproc));
   }
-  if (e.train.early_stop.starts_with("test.")) e.train.evaluate = true;
+  if (e.data.validation >= 1) e.data.validation = std::floor(e.data.validation);
+  if (!e.train.early_stop.empty()) e.train.evaluate = true;
   e.train.step_epochs = std::max<int64_t>(e.train.step_epochs, 1);
   e.train.min_lr = std::min(e.train.min_lr, e.optimizer.lr);
   if (e.train.steps) e.train.warmup %= *e.train.steps;
   if (e.optimizer.momentum == 0) e.optimizer.nesterov = false;
   if (!e.train.evaluate) e.checkpoint.best.clear();
+  for (std::string* metric : {&e.train.early_stop, &e.checkpoint.best}) {
+    if (metric->starts_with("validation.") && e.data.validation == 0) metric->clear();
+  }
   give_gpus(e);
   if (!can_replay(e)) e.train.cuda_graph = false;
   if (e.train.deterministic) e.train.cudnn_benchmark = false;
@@ -148,6 +153,14 @@ TEST_CASE("a zero with a sign is written as it is read again") {
   const std::string text =
       config::to_toml(testing::load_text(testing::required, {"optimizer.weight_decay=-0.0"}).experiment);
   CHECK(config::to_toml(testing::load_text(text).experiment) == text);
+}
+
+TEST_CASE("a fraction and a number of validation samples are written as they are read again") {
+  for (const std::string value : {"0", "0.1", "1e-9", "1", "100000", "1099511627776"}) {
+    const config::Experiment loaded = testing::load_text(testing::required, {"data.validation=" + value}).experiment;
+    CHECK(loaded.data.validation == std::stod(value));
+    CHECK(testing::load_text(config::to_toml(loaded)).experiment == loaded);
+  }
 }
 
 TEST_CASE("a written experiment has every key, and of epochs and steps only the one that is set") {

@@ -90,6 +90,9 @@ TEST_CASE("warm-up must be shorter than the run") {
 TEST_CASE("early stop needs a metric that is measured") {
   CHECK(errors_of("train = { early_stop = 'test.loss', evaluate = false }" + required) ==
         "exp.toml:1:24: train.early_stop = \"test.loss\": needs train.evaluate = true; or use \"train.loss\"");
+  const std::string without = "\ntrain.evaluate = false\ncheckpoint.best = 'validation.loss'" + names;
+  CHECK(errors_of("data.validation = 0.5" + without) ==
+        "exp.toml:3:19: checkpoint.best = \"validation.loss\": needs train.evaluate = true; or use \"train.loss\"");
   CHECK(errors_of("train = { early_stop = 'train.loss', evaluate = false }" + required) == "");
   CHECK(errors_of("train = { early_stop = 'test.accuracy' }" + required) == "");
 }

@@ -63,18 +63,19 @@ TEST_CASE("a step line of a regression has no accuracy, and short times keep the
   CHECK(console::step_line(line) == "epoch 3 [1/10] time 120 us (130 us) data 0 s (0 s) loss 0.0100 (0.0200)\n");
 }
 
-TEST_CASE("an epoch line has the training, test and per-rank losses") {
+TEST_CASE("an epoch line has the losses of training, validation, test and each rank") {
   record::EpochRecord epoch;
   epoch.epoch = 2;
   epoch.seconds = 6.214;
   epoch.train_loss = 0.4321;
   epoch.train_accuracy = 0.875;
+  epoch.validation_loss = 0.41;
   epoch.test_loss = 0.39;
   epoch.test_accuracy = 0.8801;
   epoch.per_rank_loss = {0.431, 0.4332};
   CHECK(console::epoch_line(epoch) ==
-        "epoch 2 done in 6.21 s: train loss 0.4321, acc 87.50; test loss 0.3900, acc 88.01; train loss by rank 0.4310 "
-        "0.4332\n");
+        "epoch 2 done in 6.21 s: train loss 0.4321, acc 87.50; validation loss 0.4100; test loss 0.3900, acc 88.01; "
+        "train loss by rank 0.4310 0.4332\n");
 }
 
 TEST_CASE("an epoch line leaves out what was not measured") {

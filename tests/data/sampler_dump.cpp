@@ -1,5 +1,5 @@
 // Prints the indices of the samplers in core/data, for sampler_parity.py. Each line of stdin is a case,
-//   distributed SIZE WORLD RANK SEED EPOCH SHUFFLE DROP    or    random SIZE SEED EPOCH
+//   distributed SIZE WORLD RANK SEED EPOCH SHUFFLE DROP    or    random SIZE SEED EPOCH    or    split SIZE PART SEED
 // and each answer on stdout is the number of indices and then the indices, as native int64.
 #include <iostream>
 #include <memory>
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "data/sampler.hpp"
+#include "data/split.hpp"
 #include "ddprun/error.hpp"
 
 namespace {
@@ -21,6 +22,13 @@ std::vector<int64_t> answer(std::istringstream& words) {
   if (kind == "random") {
     words >> seed >> epoch;
     return ddprun::data::random_sampler(size, seed)->indices(epoch);
+  }
+  if (kind == "split") {
+    double part = 0;
+    words >> part >> seed;
+    auto [train, validation] = ddprun::data::random_split(size, ddprun::data::validation_samples(part, size), seed);
+    train.insert(train.end(), validation.begin(), validation.end());
+    return train;
   }
   int world = 0, rank = 0;
   bool shuffle = false, drop = false;

@@ -11,7 +11,7 @@ import sys
 
 try:
     import torch
-    from torch.utils.data import DistributedSampler
+    from torch.utils.data import DistributedSampler, random_split
 except ImportError as error:
     print(f"skipped: {sys.executable}: {error}; set DDPRUN_PYTHON to a Python with torch")
     sys.exit(77)
@@ -29,7 +29,14 @@ def whole(size, seed, epoch):
     return torch.randperm(size, generator=torch.Generator().manual_seed(seed + epoch))
 
 
-REFERENCES = {"distributed": distributed, "random": whole}
+def split(size, part, seed):
+    parts = [1 - part, part] if part < 1 else [size - part, part]
+    subsets = random_split(range(size), parts, torch.Generator().manual_seed(seed))
+    assert len(subsets[1]) == (int(size * part) if part < 1 else part)
+    return torch.tensor([index for subset in subsets for index in subset], dtype=torch.int64)
+
+
+REFERENCES = {"distributed": distributed, "random": whole, "split": split}
 
 
 def all_cases():
@@ -43,6 +50,8 @@ def all_cases():
         yield "random", 101, seed, epoch
     for size in [0, 1, 2, 10_000, 60_000, 1_281_167]:
         yield "random", size, 42, 3
+    for size, part, seed in itertools.product([10, 101, 60_000], [1, 7, 0.1, 0.29, 0.5, 0.9], [0, 42, 2**40]):
+        yield "split", size, part, seed
     yield "distributed", 60_000, 7, 6, 42, 5, 1, 0
     yield "distributed", 1_281_167, 8, 7, 42, 5, 1, 1
     choice = random.Random(2026)

@@ -106,7 +106,8 @@ TEST_CASE("a data set without a test split: evaluation is refused before any ran
   CHECK(refused.code == 2);
   CHECK_MESSAGE(
       contains(last_line(refused.err),
-               "train.evaluate = true (the default): data set \"counting\" has no test split here; set it to false"),
+               "train.evaluate = true (the default): data set \"counting\" has no test split here; set it to false, or "
+               "give data.validation"),
       refused.err);
   CHECK_FALSE(std::filesystem::exists(place.runs()));
 
@@ -115,6 +116,20 @@ TEST_CASE("a data set without a test split: evaluation is refused before any ran
   REQUIRE(trained.code == 0);
   CHECK_FALSE(contains(trained.err, "test sample"));
   CHECK_FALSE(summary_of(place.new_run()).contains("test.loss"));
+
+  const auto validated = train(place, {kNoTest.front(), "data.validation=4", "checkpoint.best=validation.loss"});
+  INFO(validated.err);
+  REQUIRE(validated.code == 0);
+  const auto run = place.new_run();
+  CHECK(summary_of(run).contains("validation.loss"));
+  CHECK_FALSE(summary_of(run).contains("test.loss"));
+  const auto best = train(place, {kNoTest.front(), "data.validation=4", "checkpoint.best=test.loss"});
+  CHECK(best.code == 2);
+  CHECK_MESSAGE(contains(last_line(best.err), "checkpoint.best = \"test.loss\": the data set has no test split here"),
+                best.err);
+  const auto evaluated = place.ddprun({"evaluate", "--checkpoint", run.string(), "--plugin-path", kFakes});
+  CHECK(evaluated.code == 2);
+  CHECK_MESSAGE(contains(last_line(evaluated.err), "has no test split here"), evaluated.err);
 }
 
 TEST_CASE("a sample that cannot be read in training ends it with 2, the sample's file and the step") {

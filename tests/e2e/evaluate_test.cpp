@@ -75,6 +75,17 @@ TEST_CASE("a checkpoint gives the loss and the accuracy of its run, on one rank 
   CHECK_FALSE(contains(squeezed(first.out), row("test loss", "%.4f", summary.at("test.loss"))));
 }
 
+TEST_CASE("the checkpoint of a run with a validation set gives the run's results on the test set") {
+  Workplace place;
+  REQUIRE(place.run(place.training(place.config(kSimplenet), {"data.validation=0.2"})).code == 0);
+  const auto run = place.new_run();
+  const auto result = place.ddprun({"evaluate", "--checkpoint", run.string()});
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+  CHECK(contains(result.out, "\n50 test samples\n"));
+  CHECK(contains(squeezed(result.out), row("test loss", "%.4f", summary_of(run).at("test.loss"))));
+}
+
 TEST_CASE("standardisation is the checkpoint's, not the test set's, and a checkpoint without it is refused") {
   Workplace place;
   REQUIRE(place.run(place.training(place.config(kSimplenet), {"data.standardize=false"})).code == 0);

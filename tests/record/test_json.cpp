@@ -99,9 +99,20 @@ TEST_CASE("an epoch keeps the position of a rank without a loss") {
   CHECK(line == R"({"epoch":1,"train.loss":0.5,"train.loss_by_rank":[0.25,null,0.75]})");
 }
 
+TEST_CASE("a metric of an epoch is found by its key") {
+  EpochRecord epoch;
+  epoch.train_accuracy = 0.75;
+  epoch.validation_loss = 0.5;
+  CHECK(metric_of(epoch, "validation.loss") == 0.5);
+  CHECK(metric_of(epoch, "train.accuracy") == 0.75);
+  CHECK(std::isnan(metric_of(epoch, "test.loss")));
+  CHECK(line_of(epoch) == R"({"epoch":1,"train.accuracy":0.75,"validation.loss":0.5})");
+}
+
 TEST_CASE("a full summary has exactly the documented keys") {
   Summary summary;
   summary.test_accuracy = summary.test_loss = summary.train_loss = 0.5;
+  summary.validation_accuracy = summary.validation_loss = 0.25;
   summary.total_time = summary.avg_batch_time = summary.avg_data_time = summary.avg_compute_time = 1;
   summary.throughput = 100;
   summary.split = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -117,6 +128,8 @@ TEST_CASE("a full summary has exactly the documented keys") {
   summary.learned = {{"weight", 2.0}, {"bias", 3.0}};
   const std::vector<std::string> expected = {"test.accuracy",
                                              "test.loss",
+                                             "validation.accuracy",
+                                             "validation.loss",
                                              "train.loss",
                                              "total_time",
                                              "avg_batch_time",

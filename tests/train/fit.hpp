@@ -142,6 +142,7 @@ struct Fit {
                        strategy,
                        ranks,
                        *loader,
+                       validation.get(),
                        test.get(),
                        callbacks,
                        {job.epochs, job.steps, job.evaluate},
@@ -180,7 +181,7 @@ struct Fit {
   int rank, world;
   std::unique_ptr<ModelType> model;
   std::unique_ptr<torch::optim::Optimizer> optimizer;
-  std::unique_ptr<DataLoader> loader, test;
+  std::unique_ptr<DataLoader> loader, validation, test;
   Notes notes;
   Saved saved;
   StepOptions step;

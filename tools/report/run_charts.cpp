@@ -199,9 +199,11 @@ std::vector<Chart> learning_charts(const std::vector<NamedRun>& runs) {
   std::vector<Chart> charts;
   add_curves(charts, runs, "Loss", "loss",
              {{"train", [](const EpochRecord& epoch) { return epoch.train_loss; }},
+              {"validation", [](const EpochRecord& epoch) { return epoch.validation_loss; }},
               {"test", [](const EpochRecord& epoch) { return epoch.test_loss; }}});
   add_curves(charts, runs, "Accuracy", "accuracy (%)",
              {{"train", [](const EpochRecord& epoch) { return 100 * epoch.train_accuracy; }},
+              {"validation", [](const EpochRecord& epoch) { return 100 * epoch.validation_accuracy; }},
               {"test", [](const EpochRecord& epoch) { return 100 * epoch.test_accuracy; }}});
   std::vector<Measured> losses, accuracies, rates;
   bool rate_changes = false;

@@ -74,6 +74,8 @@ const std::vector<Line> kLines = {
     {"stopped", [](const Summary& s) { return s.stopped == "early_stop" ? "early" : s.stopped; }},
     {"test accuracy", [](const Summary& s) { return percent(s.test_accuracy); }},
     {"test loss", [](const Summary& s) { return loss(s.test_loss); }},
+    {"validation accuracy", [](const Summary& s) { return percent(s.validation_accuracy); }},
+    {"validation loss", [](const Summary& s) { return loss(s.validation_loss); }},
     {"training loss", [](const Summary& s) { return loss(s.train_loss); }},
     {"learned", learned},
     {"best epoch", [](const Summary& s) { return count(s.best_epoch); }},

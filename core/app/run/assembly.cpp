@@ -72,6 +72,41 @@ train::ModelPtr create_model(const Assembly& assembly) {
   return model;
 }
 
+// Whether the model reports which samples are right. A model that fails here also fails in the first step, which
+// reports the error.
+bool has_accuracy(Model& model, const Dataset& dataset) {
+  const torch::NoGradGuard no_grad;
+  const auto sample_of = [](const Field& field) {
+    std::vector<int64_t> shape{1};
+    shape.insert(shape.end(), field.shape.begin(), field.shape.end());
+    return torch::zeros(shape, field.type == ElementType::float32 ? torch::kFloat32 : torch::kInt64);
+  };
+  model.module().eval();
+  bool found = true;
+  try {
+    found = model.correct(model.forward(sample_of(dataset.input())), sample_of(dataset.target())).defined();
+  } catch (const std::exception&) {
+  }
+  model.module().train();
+  return found;
+}
+
+// Collects errors of the keys that choose the best epoch, for this model and data set.
+void collect_metrics(Errors& errors, const Assembly& assembly) {
+  const config::Experiment& experiment = assembly.experiment();
+  for (const auto& [key, metric] :
+       {std::pair{"train.early_stop", experiment.train.early_stop}, {"checkpoint.best", experiment.checkpoint.best}}) {
+    const std::string loss = metric.substr(0, metric.find('.')) + ".loss";
+    std::string error;
+    if (metric.starts_with("test.") && assembly.data.test == nullptr && !assembly.split.validation.empty()) {
+      error = "the data set has no test split here; use \"validation.loss\" or \"train.loss\"";
+    } else if (metric.ends_with(".accuracy") && !has_accuracy(*assembly.model, *assembly.data.train)) {
+      error = "this model has no such metric; use \"" + loss + "\"";
+    }
+    if (!error.empty()) errors.add({ExitCode::usage, config::error(assembly.loaded.sources, key, error)});
+  }
+}
+
 std::string channels_last_error(const Dataset& dataset) {
   const std::size_t dimensions = dataset.input().shape.size();
   if (dimensions == 3) return "";
@@ -82,7 +117,7 @@ std::string channels_last_error(const Dataset& dataset) {
 }  // namespace
 
 Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
-  Assembly made{std::move(loaded), {}, {}, {}, {}, {}, {}, {}, {}};
+  Assembly made{std::move(loaded), {}, {}, {}, {}, {}, {}, {}, {}, {}};
   const config::Experiment& experiment = made.experiment();
   const config::Sources& sources = made.loaded.sources;
   Errors errors;
@@ -116,13 +151,18 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
   collect(errors, sources, "data.name", [&] {
     made.dataset_plugin = data::find_dataset(experiment.data.name, registry);
     if (!collect_options(errors, sources, "data.options", *made.dataset_plugin.table, experiment.data.options)) return;
-    made.data = data::open_splits(*made.dataset_plugin.table, {experiment.data.root, experiment.data.options,
-                                                               static_cast<uint64_t>(experiment.experiment.seed)});
+    const auto seed = static_cast<uint64_t>(experiment.experiment.seed);
+    made.data = data::open_splits(*made.dataset_plugin.table, {experiment.data.root, experiment.data.options, seed});
+    if (experiment.data.validation == 0) return;
+    const int64_t samples = made.data.train->size();
+    made.split = data::random_split(samples, data::validation_samples(experiment.data.validation, samples), seed);
   });
-  if (made.data.train != nullptr && made.data.test == nullptr && experiment.train.evaluate) {
-    errors.add({ExitCode::usage, config::error(sources, "train.evaluate",
-                                               "data set \"" + std::string(made.dataset_plugin.table->name) +
-                                                   "\" has no test split here; set it to false")});
+  if (made.data.train != nullptr && made.data.test == nullptr && experiment.train.evaluate &&
+      experiment.data.validation == 0) {
+    errors.add(
+        {ExitCode::usage, config::error(sources, "train.evaluate",
+                                        "data set \"" + std::string(made.dataset_plugin.table->name) +
+                                            "\" has no test split here; set it to false, or give data.validation")});
   }
   if (made.data.train != nullptr && experiment.train.channels_last) {
     if (const std::string error = channels_last_error(*made.data.train); !error.empty()) {
@@ -136,6 +176,7 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
       errors.add({error.code(), model_error(sources, error.what())});
     }
   }
+  if (made.model != nullptr) collect_metrics(errors, made);
   if (made.model != nullptr && experiment.strategy.kind == "dp") {
     for (int64_t device = 1; device < experiment.strategy.devices; ++device)
       made.replicas.push_back(create_model(made));

@@ -7,6 +7,7 @@
 
 #include "app/run/checks.hpp"
 #include "config/experiment.hpp"
+#include "data/split.hpp"
 #include "data/standardize.hpp"
 #include "ddprun/plugin/dataset_plugin.hpp"
 #include "plugin/registry.hpp"
@@ -29,17 +30,24 @@ struct Assembly {
   config::Loaded loaded;
   std::optional<plugin::CommPlugin> comm;  // under ddp
   plugin::DatasetPlugin dataset_plugin;    // its path is empty for a built-in data set
-  Splits data;                             // test exists if train.evaluate is true
+  Splits data;
+  data::Split split;  // of data.train, with data.validation; otherwise empty: all samples are trained on
   plugin::ModelPlugin model_plugin;
   train::ModelPtr model;
   std::vector<train::ModelPtr> replicas;  // under dp: the models of the other devices
   std::optional<Resume> resume;           // set by prepare_resume()
-  // Of both splits, set by standardize_data(); from a checkpoint, it is set before.
+  // Of training and test set, set by standardize_data(); from a checkpoint, it is set before.
   std::optional<data::Standardization> standardization;
   // Set by place_models(): this rank's device, or under dp those of the replicas in order.
   std::vector<torch::Device> devices{torch::kCPU};
 
   const config::Experiment& experiment() const { return loaded.experiment; }
+  int64_t train_samples() const {
+    return split.train.empty() ? data.train->size() : static_cast<int64_t>(split.train.size());
+  }
+  // The sets that are evaluated.
+  bool has_test() const { return experiment().train.evaluate && data.test != nullptr; }
+  bool has_validation() const { return experiment().train.evaluate && !split.validation.empty(); }
   // The device of the model, and of its batches.
   torch::Device device() const { return devices.front(); }
 };

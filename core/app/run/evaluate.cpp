@@ -27,9 +27,13 @@ struct Loaded {
 
 // The model with the checkpoint's weights, and the metadata of the file.
 Loaded load(config::Loaded loaded, const std::string& checkpoint, const plugin::Registry& registry) {
-  loaded.experiment.train.evaluate = true;  // independent of the training's setting
+  loaded.experiment.train.evaluate = false;  // a setting of the training; the test split is required below
   loaded.experiment.model.weights.clear();
   Loaded made{assemble(std::move(loaded), registry), {}};
+  if (made.assembly.data.test == nullptr) {
+    throw Error(ExitCode::usage, config::error(made.assembly.loaded.sources, "data.name",
+                                               "has no test split here, and ddprun evaluate needs one"));
+  }
   made.metadata = train::load_weights(made.assembly.model->module(), checkpoint);
   const auto by = made.metadata.find(kStandardize);
   if (by != made.metadata.end()) {
@@ -58,7 +62,7 @@ Evaluation evaluate(Assembly& assembly, Group& group, const launch::World& world
   const auto strategy = make_strategy(assembly, ranks, sync.get());
   train::StepOptions step;
   step.channels_last = assembly.experiment().train.channels_last;
-  train::TrainingLoop loop({*assembly.model, *optimizer, *strategy, ranks, *test, test.get(), {}, {}, step});
+  train::TrainingLoop loop({*assembly.model, *optimizer, *strategy, ranks, *test, nullptr, test.get(), {}, {}, step});
   return loop.evaluate();
 }
 

@@ -57,8 +57,9 @@ console::Banner describe(const Assembly& assembly, const launch::World& world, c
   banner.model = experiment.model.name;
   for (const auto& parameter : assembly.model->module().parameters()) banner.parameters += parameter.numel();
   banner.data = experiment.data.name;
-  banner.train_samples = assembly.data.train->size();
-  banner.test_samples = experiment.train.evaluate ? assembly.data.test->size() : 0;
+  banner.train_samples = assembly.train_samples();
+  if (assembly.has_validation()) banner.validation_samples = static_cast<int64_t>(assembly.split.validation.size());
+  if (assembly.has_test()) banner.test_samples = assembly.data.test->size();
   banner.strategy = experiment.strategy.kind;
   if (assembly.comm) {
     banner.backend = world.size == 1 ? "single-process" : assembly.comm->table->name;

@@ -67,6 +67,7 @@ Session::Session(Assembly& assembly, Group& group, const launch::World& world, c
       .strategy = *strategy_,
       .ranks = ranks_,
       .train = *loaders_.train,
+      .validation = loaders_.validation.get(),
       .test = loaders_.test.get(),
       .callbacks = make_callbacks(assembly, world, recorder),
       .plan = plan,

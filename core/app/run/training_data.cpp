@@ -46,7 +46,7 @@ auto of_data(const Assembly& assembly, Part part) {
 using SamplerOf = std::function<std::unique_ptr<Sampler>(int rank)>;
 
 void refuse_empty_epochs(const Assembly& assembly, int world) {
-  const int64_t samples = assembly.data.train->size();
+  const int64_t samples = assembly.train_samples();
   if (assembly.experiment().data.last != "drop" || samples >= world) return;
   throw Error(ExitCode::usage,
               config::error(assembly.loaded.sources, "data.last",
@@ -58,7 +58,8 @@ void refuse_empty_epochs(const Assembly& assembly, int world) {
 std::vector<double> difficulties(const Assembly& assembly) {
   const config::Experiment& experiment = assembly.experiment();
   return of_data(assembly, [&] {
-    return data::difficulties(experiment.data.difficulty, *assembly.data.train, workers_of(experiment));
+    return data::difficulties(experiment.data.difficulty, *assembly.data.train, workers_of(experiment),
+                              assembly.split.train);
   });
 }
 
@@ -72,11 +73,12 @@ SamplerOf curriculum_samplers(const Assembly& assembly, int world) {
   };
 }
 
-SamplerOf train_samplers(const Assembly& assembly, int world) {
+// Of positions in the samples that are trained on.
+SamplerOf position_samplers(const Assembly& assembly, int world) {
   const config::Experiment& experiment = assembly.experiment();
   const auto& data = experiment.data;
   const auto seed = static_cast<uint64_t>(experiment.experiment.seed);
-  const int64_t samples = assembly.data.train->size();
+  const int64_t samples = assembly.train_samples();
   if (data.sampler == "curriculum") return curriculum_samplers(assembly, world);
   if (data.sampler == "distributed" || (data.sampler == "auto" && experiment.strategy.kind == "ddp")) {
     return [=, shuffle = data.shuffle, last = last_of(experiment)](int rank) {
@@ -87,13 +89,19 @@ SamplerOf train_samplers(const Assembly& assembly, int world) {
   return [=](int) { return random ? data::random_sampler(samples, seed) : data::sequential_sampler(samples); };
 }
 
+SamplerOf train_samplers(const Assembly& assembly, int world) {
+  return [sampler_of = position_samplers(assembly, world), &subset = assembly.split.train](int rank) {
+    return data::subset_sampler(sampler_of(rank), subset);
+  };
+}
+
 // A curriculum's epochs have the length of a distributed sampler's epochs.
 int64_t steps_per_epoch(const Assembly& assembly, int world) {
   const auto& data = assembly.experiment().data;
   const int64_t batch = rank_batch(assembly.loaded, world);
-  if (data.sampler != "curriculum") return train::steps_of_epoch(*train_samplers(assembly, world)(0), batch, world);
-  const int64_t samples = assembly.data.train->size();
-  const auto sampler = data::distributed_sampler(samples, 0, world, 0, false, last_of(assembly.experiment()));
+  if (data.sampler != "curriculum") return train::steps_of_epoch(*position_samplers(assembly, world)(0), batch, world);
+  const auto sampler =
+      data::distributed_sampler(assembly.train_samples(), 0, world, 0, false, last_of(assembly.experiment()));
   return train::steps_of_epoch(*sampler, batch, world);
 }
 
@@ -106,6 +114,17 @@ void set_up_batch_weights(const Assembly& assembly, const SamplerOf& sampler_of,
   loader.set_batch_weights({data.batch_weights.begin(), data.batch_weights.end()});
 }
 
+// Every sample of `subset` (empty: of the data set) exactly once for any number of ranks: an average over padded
+// samples would not be the model's accuracy.
+std::unique_ptr<train::DataLoader> evaluation_loader(const Assembly& assembly, const launch::World& world,
+                                                     const Dataset& dataset, std::span<const int64_t> subset) {
+  const int64_t samples = subset.empty() ? dataset.size() : static_cast<int64_t>(subset.size());
+  auto sampler = data::distributed_sampler(samples, world.rank, world.size, 0, false, Last::exact);
+  return std::make_unique<train::DataLoader>(dataset, data::subset_sampler(std::move(sampler), subset),
+                                             rank_batch(assembly.loaded, world.size), world.rank, world.size,
+                                             loader_of(assembly.experiment()), target_of(assembly));
+}
+
 }  // namespace
 
 void standardize_data(Assembly& assembly) {
@@ -113,7 +132,8 @@ void standardize_data(Assembly& assembly) {
   if (!experiment.data.standardize && !assembly.standardization) return;
   of_data(assembly, [&] {
     if (!assembly.standardization) {
-      assembly.standardization = data::fit_standardization(*assembly.data.train, workers_of(experiment));
+      assembly.standardization =
+          data::fit_standardization(*assembly.data.train, workers_of(experiment), assembly.split.train);
     }
     for (auto* split : {&assembly.data.train, &assembly.data.test}) {
       if (*split != nullptr) *split = data::standardized(std::move(*split), *assembly.standardization);
@@ -135,10 +155,7 @@ void check_training_data(const Assembly& assembly, int world) {
 }
 
 std::unique_ptr<train::DataLoader> test_loader(const Assembly& assembly, const launch::World& world) {
-  const int64_t batch = rank_batch(assembly.loaded, world.size);
-  auto sampler = data::distributed_sampler(assembly.data.test->size(), world.rank, world.size, 0, false, Last::exact);
-  return std::make_unique<train::DataLoader>(*assembly.data.test, std::move(sampler), batch, world.rank, world.size,
-                                             loader_of(assembly.experiment()), target_of(assembly));
+  return evaluation_loader(assembly, world, *assembly.data.test, {});
 }
 
 DataLoaders make_loaders(const Assembly& assembly, const launch::World& world) {
@@ -149,7 +166,10 @@ DataLoaders make_loaders(const Assembly& assembly, const launch::World& world) {
       std::make_unique<train::DataLoader>(*assembly.data.train, sampler_of(world.rank), batch, world.rank, world.size,
                                           loader_of(assembly.experiment()), target_of(assembly));
   set_up_batch_weights(assembly, sampler_of, world.size, *loaders.train);
-  if (assembly.experiment().train.evaluate) loaders.test = test_loader(assembly, world);
+  if (assembly.has_validation()) {
+    loaders.validation = evaluation_loader(assembly, world, *assembly.data.train, assembly.split.validation);
+  }
+  if (assembly.has_test()) loaders.test = test_loader(assembly, world);
   return loaders;
 }
 

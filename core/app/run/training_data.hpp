@@ -16,18 +16,18 @@ namespace ddprun::run {
 // trace is beyond the end of the run. Starts no thread.
 void check_training_data(const Assembly& assembly, int world);
 
-// With data.standardize: standardises both splits, with assembly.standardization if a checkpoint has set it. Otherwise
-// fits it on the training split and sets it. Every rank fits by itself: one pass in the same order gives all ranks the
-// same bits, without waiting for each other. Starts threads. Throws Error(usage) with the place in the config.
+// With data.standardize: standardises both sets, with assembly.standardization if a checkpoint has set it. Otherwise
+// fits it on the samples that are trained on, and sets it. Every rank fits by itself: one pass in the same order gives
+// all ranks the same bits, without waiting for each other. Starts threads. Throws Error(usage) with the place in the
+// config.
 void standardize_data(Assembly& assembly);
 
-// Every test sample exactly once for any number of ranks: an average over padded samples would not be the model's
-// accuracy.
+// Every test sample exactly once for any number of ranks.
 std::unique_ptr<train::DataLoader> test_loader(const Assembly& assembly, const launch::World& world);
 
 struct DataLoaders {
   std::unique_ptr<train::DataLoader> train;
-  std::unique_ptr<train::DataLoader> test;  // null without evaluation
+  std::unique_ptr<train::DataLoader> validation, test;  // null if they are not evaluated
 };
 
 // The assembly must outlive them. Starts threads. Throws as standardize_data() does.

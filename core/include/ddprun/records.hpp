@@ -69,6 +69,8 @@ struct EpochRecord {
   double train_loss = kAbsent;        // mean over the samples of all ranks
   double train_accuracy = kAbsent;    // 0..1
   std::vector<double> per_rank_loss;  // mean over each rank's samples, in rank order
+  double validation_loss = kAbsent;
+  double validation_accuracy = kAbsent;  // 0..1
   double test_loss = kAbsent;
   double test_accuracy = kAbsent;  // 0..1
   double seconds = kAbsent;        // training and evaluation
@@ -78,6 +80,8 @@ struct EpochRecord {
 struct Summary {
   double test_accuracy = kAbsent;  // 0..1
   double test_loss = kAbsent;
+  double validation_accuracy = kAbsent;  // 0..1
+  double validation_loss = kAbsent;
   double train_loss = kAbsent;  // of the last epoch
   double total_time = kAbsent;  // of training, between two barriers
   double avg_batch_time = kAbsent;

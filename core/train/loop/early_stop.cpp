@@ -1,22 +1,14 @@
 #include "train/loop/early_stop.hpp"
 
 #include <cmath>
-#include <stdexcept>
 
 #include "ddprun/error.hpp"
+#include "record/fields.hpp"
 
 namespace ddprun::train {
 
-double metric_of(const record::EpochRecord& epoch, const std::string& metric) {
-  if (metric == "train.loss") return epoch.train_loss;
-  if (metric == "train.accuracy") return epoch.train_accuracy;
-  if (metric == "test.loss") return epoch.test_loss;
-  if (metric == "test.accuracy") return epoch.test_accuracy;
-  throw std::logic_error("no such metric: " + metric);
-}
-
 double needed_metric(const record::EpochRecord& epoch, const std::string& metric, const std::string& key) {
-  const double value = metric_of(epoch, metric);
+  const double value = record::metric_of(epoch, metric);
   if (!std::isnan(value)) return value;
   throw Error(ExitCode::usage,
               key + " = \"" + metric + "\": this model has no such metric; use \"test.loss\" or \"train.loss\"");

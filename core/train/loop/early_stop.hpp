@@ -10,10 +10,8 @@
 
 namespace ddprun::train {
 
-// "train.loss", "train.accuracy", "test.loss" or "test.accuracy" of an epoch; NaN if it was not measured.
-double metric_of(const record::EpochRecord& epoch, const std::string& metric);
-
-// The same for a config key that requires the metric: throws Error(usage) that names the key if it was not measured.
+// record::metric_of() for a config key that requires the metric: throws Error(usage) that names the key if it was not
+// measured.
 double needed_metric(const record::EpochRecord& epoch, const std::string& metric, const std::string& key);
 
 // Whether `value` is better than `than` by more than `by`: lower for losses, higher for accuracies. Any number is
@@ -21,7 +19,7 @@ double needed_metric(const record::EpochRecord& epoch, const std::string& metric
 bool is_better(const std::string& metric, double value, double than, double by = 0);
 
 struct EarlyStopRule {
-  std::string metric;    // as for metric_of()
+  std::string metric;    // as for record::metric_of()
   int64_t patience = 3;  // epochs in a row without an improvement
   double min_delta = 0;  // an epoch improves if its metric is better than the best one by more than this
 };

@@ -224,44 +224,14 @@ record::EpochRecord TrainingLoop::sum_epoch() const {
   return record;
 }
 
-void TrainingLoop::evaluate_epoch(record::EpochRecord& record) {
-  if (!deps_.plan.evaluate) return;
-  const Evaluation test = evaluate();
-  record.test_loss = test.loss;
-  record.test_accuracy = test.accuracy;
-}
-
-Evaluation TrainingLoop::evaluate() {
-  deps_.strategy.synchronize_buffers();
-  monitor_.phase(Phase::evaluate);
-  const torch::NoGradGuard no_grad;
-  deps_.model.module().eval();
-  DataLoader& loader = *deps_.test;
-  loader.start(0);
-  // Summed on the model's device in float64, and read once.
-  torch::Tensor loss = torch::zeros({}, torch::TensorOptions(device_).dtype(torch::kFloat64));
-  torch::Tensor right = torch::zeros_like(loss);
-  int64_t samples = 0;
-  TensorBatch batch;
-  while (loader.next(batch)) {
-    if (batch.size == 0) continue;
-    const auto [output, mean_loss] = runner_.forward(batch);
-    loss.add_(mean_loss, batch.size);
-    const torch::Tensor correct = deps_.model.correct(output, batch.target);
-    right.add_(correct.defined() ? correct : torch::full_like(right, record::kAbsent));
-    samples += batch.size;
-  }
-  deps_.model.module().train();
-  const auto sums = deps_.ranks.sum({loss.item<double>(), right.item<double>(), static_cast<double>(samples)});
-  return {sums[0] / sums[2], sums[1] / sums[2], static_cast<int64_t>(sums[2])};
-}
-
 record::Summary TrainingLoop::summarize() {
   const RankGroup& ranks = deps_.ranks;
   const auto samples = ranks.sum({static_cast<double>(totals_.sums.samples)});
   record::Summary summary = totals_.summary(steps_here(), samples[0]);
   summary.test_accuracy = last_epoch_.test_accuracy;
   summary.test_loss = last_epoch_.test_loss;
+  summary.validation_accuracy = last_epoch_.validation_accuracy;
+  summary.validation_loss = last_epoch_.validation_loss;
   summary.train_loss = last_epoch_.train_loss;
   summary.epochs = state_.complete_epochs();
   summary.samples_per_rank = deps_.train.samples_per_rank();

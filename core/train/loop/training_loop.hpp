@@ -30,7 +30,8 @@ struct TrainerDeps {
   Strategy& strategy;
   RankGroup& ranks;
   DataLoader& train;
-  DataLoader* test;                  // null only if Plan::evaluate is false
+  DataLoader* validation;            // null: none; its samples are fetched as in kPlainEpoch
+  DataLoader* test;                  // null: none
   std::vector<Callback*> callbacks;  // in call order
   Plan plan;
   StepOptions step = {};
@@ -45,7 +46,7 @@ class TrainingLoop final : public Trainer {
   explicit TrainingLoop(TrainerDeps deps);
 
   record::Summary fit() override;
-  Evaluation evaluate() override;
+  Evaluation evaluate() override { return evaluate(*deps_.test, 0); }
 
  private:
   void start();
@@ -61,6 +62,7 @@ class TrainingLoop final : public Trainer {
   void report(PendingStep& step);
   record::EpochRecord sum_epoch() const;
   void evaluate_epoch(record::EpochRecord& record);
+  Evaluation evaluate(DataLoader& loader, int64_t epoch);
   record::Summary summarize();
   int64_t steps_here() const { return monitor_.step - first_step_; }
 

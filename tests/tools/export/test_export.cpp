@@ -49,8 +49,9 @@ TEST_CASE("CSV has a line for every step of every rank, and empty fields for wha
 TEST_CASE("CSV of epochs") {
   const testing::TempDir folder;
   const std::string text = exporter::epochs_csv(record::read_run(write_run(folder, "run", {})));
-  CHECK(line_of(text, 0) == "epoch,train.loss,train.accuracy,test.loss,test.accuracy,seconds");
-  CHECK(line_of(text, 2) == "2,0.5,,0.55,0.7,");
+  CHECK(line_of(text, 0) ==
+        "epoch,train.loss,train.accuracy,validation.loss,validation.accuracy,test.loss,test.accuracy,seconds");
+  CHECK(line_of(text, 2) == "2,0.5,,,,0.55,0.7,");
 }
 
 TEST_CASE("an export writes to the given paths, and replaces an earlier export") {

@@ -1,8 +1,11 @@
 #include "support/torch_test.hpp"
 
 #include <cmath>
+#include <set>
 
 #include "comm/joined.hpp"
+#include "data/sampler.hpp"
+#include "data/split.hpp"
 #include "support/error_of.hpp"
 #include "train/fit.hpp"
 #include "train/reduce/bucketed_reducer.hpp"
@@ -165,6 +168,47 @@ TEST_CASE("a loss that is not finite ends training before the weights change") {
   CHECK(error.find("1: the loss is nan; ") == 0);
   CHECK(torch::equal(fit.weights(), before));
   CHECK(fit.saved.steps.empty());
+}
+
+// The points, and the epochs in which they were fetched.
+struct NotedPoints final : Dataset {
+  int64_t size() const override { return points.size(); }
+  const Field& input() const override { return points.input(); }
+  const Field& target() const override { return points.target(); }
+  const std::vector<std::string>& classes() const override { return points.classes(); }
+  void fetch(std::span<const int64_t> indices, int64_t epoch, void* inputs, void* targets) const override {
+    epochs.push_back(epoch);
+    points.fetch(indices, epoch, inputs, targets);
+  }
+  const Points points{10};
+  mutable std::vector<int64_t> epochs;
+};
+
+TEST_CASE("the validation set is evaluated after each epoch, and ends a training and chooses the best weights") {
+  const NotedPoints points;
+  const std::vector<int64_t> subset = {8, 1, 5};
+  Fit<LineModel> fit(0, 1, 10, 4, Last::pad);
+  const auto sampler = [&] {
+    return data::subset_sampler(data::distributed_sampler(3, 0, 1, 0, false, Last::exact), subset);
+  };
+  fit.validation = std::make_unique<DataLoader>(points, sampler(), 2, 0, 1, data::LoaderOptions{0, 2});
+  Job job = epochs(9);
+  job.best = "validation.loss";
+  job.early_stop = {"validation.loss", 2, 1e9};  // nothing improves on the first
+  const auto summary = fit.run_single(job);
+  CHECK(summary.stopped == "early_stop");
+  REQUIRE(fit.notes.epochs.size() == 3);
+  CHECK(fit.notes.epochs[1].validation_loss < fit.notes.epochs[0].validation_loss);
+  CHECK(fit.notes.epochs[2].validation_loss == summary.validation_loss);
+  CHECK(fit.notes.epochs[2].test_loss == summary.test_loss);
+  CHECK(std::isnan(summary.validation_accuracy));
+  CHECK(fit.saved.best == std::vector<int64_t>{3, 6, 9});
+  CHECK(std::set<int64_t>(points.epochs.begin(), points.epochs.end()) == std::set<int64_t>{kPlainEpoch});
+  fit.test = std::make_unique<DataLoader>(points, sampler(), 2, 0, 1, data::LoaderOptions{0, 2});
+  const Evaluation expected = fit.evaluate(*single_strategy(*fit.model));
+  CHECK(expected.samples == 3);
+  CHECK(summary.validation_loss == expected.loss);
+  CHECK(summary.validation_loss != summary.test_loss);
 }
 
 TEST_CASE("evaluation counts every test sample once, for any number of ranks") {

@@ -30,6 +30,10 @@ extern "C" {
 #define DDPRUN_ELEMENT_FLOAT32 0
 #define DDPRUN_ELEMENT_INT64 1
 
+/* The epoch in which a training sample is as the test split would give it, without random changes: of validation
+ * samples. */
+#define DDPRUN_DATASET_PLAIN_EPOCH (-1)
+
 /* One split of an open data set; the plugin's own. */
 typedef struct ddprun_dataset ddprun_dataset;
 
@@ -87,9 +91,9 @@ typedef struct ddprun_dataset_plugin {
   /* Fills *info; a size of 0 says that it cannot. Any thread. */
   void (*describe)(const ddprun_dataset* split, ddprun_dataset_info* info);
   /* Writes `count` samples one after another: each has the bytes of the input field in `inputs`, of the target field in
-   * `targets`; the host's memory, aligned for the elements. `epoch`, from 0, is for what is random about a sample (a
-   * crop): a sample is a function of seed, epoch and index alone, whatever thread fetches it, and however often. Called
-   * from many threads at once. */
+   * `targets`; the host's memory, aligned for the elements. `epoch`, from 0 or DDPRUN_DATASET_PLAIN_EPOCH, is for
+   * what is random about a sample (a crop): a sample is a function of seed, epoch and index alone, whatever thread
+   * fetches it, and however often. Called from many threads at once. */
   int32_t (*fetch)(const ddprun_dataset* split, const int64_t* indices, uint64_t count, int64_t epoch, void* inputs,
                    void* targets, ddprun_dataset_error* error);
   /* Each split is closed once, in any order. */

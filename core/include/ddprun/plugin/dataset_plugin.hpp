@@ -37,6 +37,10 @@ struct Field {
   std::size_t bytes() const { return elements() * size_of(type); }
 };
 
+// The epoch in which a training sample is as the test split would give it, without random changes: of validation
+// samples.
+inline constexpr int64_t kPlainEpoch = DDPRUN_DATASET_PLAIN_EPOCH;
+
 // One split: samples that can be fetched by index. All functions are const and may be called from many threads at once.
 class Dataset {
  public:
@@ -46,9 +50,9 @@ class Dataset {
   virtual const Field& target() const = 0;                      // e.g. {} int64 (a class), or {1} float32
   virtual const std::vector<std::string>& classes() const = 0;  // names; empty for regression
   // Writes the samples of `indices` one after another: inputs has indices.size() * input().bytes() bytes, targets
-  // likewise; the memory is the caller's. A sample is a function of the data set's seed, `epoch` (from 0) and its index
-  // alone; a data set without randomness ignores the epoch. Throws InvalidDataset that names file and offset when a
-  // sample cannot be read, std::out_of_range for an index outside the data set.
+  // likewise; the memory is the caller's. A sample is a function of the data set's seed, `epoch` (from 0, or
+  // kPlainEpoch) and its index alone; a data set without randomness ignores the epoch. Throws InvalidDataset that names
+  // file and offset when a sample cannot be read, std::out_of_range for an index outside the data set.
   virtual void fetch(std::span<const int64_t> indices, int64_t epoch, void* inputs, void* targets) const = 0;
 };
 

@@ -81,8 +81,9 @@ class ImageTransform {
   Field field(int64_t height, int64_t width) const;
 
   // Writes a sample to `out`, which has room for field(image.height, image.width).elements() floats. The random choices
-  // are a function of the seed, `epoch` and `index` alone. Takes memory only where a thread meets a larger picture than
-  // before. Throws std::invalid_argument for another number of channels than it was made for.
+  // are a function of the seed, `epoch` and `index` alone; in kPlainEpoch there are none. Takes memory only where a
+  // thread meets a larger picture than before. Throws std::invalid_argument for another number of channels than it was
+  // made for.
   void apply(const ImageView& image, int64_t index, int64_t epoch, float* out) const;
 
  private:
@@ -185,7 +186,7 @@ void ImageTransform::write(const Value* values, int64_t rows, int64_t columns, c
 }
 
 inline detail::Window ImageTransform::window(int64_t index, int64_t epoch) const {
-  if (options_.crop_padding == 0 && !options_.flip) return {};
+  if (epoch == kPlainEpoch || (options_.crop_padding == 0 && !options_.flip)) return {};
   const uint64_t draw = mix(mix(mix(seed_) + static_cast<uint64_t>(epoch)) + static_cast<uint64_t>(index));
   const int64_t places = 2 * options_.crop_padding + 1;
   return {detail::scaled(mix(draw), places) - options_.crop_padding,
