@@ -26,7 +26,8 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", required=True)
     parser.add_argument("--trials", type=int, default=20)
-    parser.add_argument("--metric", default="test.loss", help="a key of summary.json and epochs.jsonl")
+    parser.add_argument("--metric", help="a key of summary.json and epochs.jsonl; default: validation.loss where "
+                        "data.validation is set, otherwise test.loss")
     parser.add_argument("--maximize", action="store_true")
     parser.add_argument("--float", action="append", default=[], metavar="KEY=LOW,HIGH")
     parser.add_argument("--log", action="append", default=[], metavar="KEY=LOW,HIGH", help="on a logarithmic scale")
@@ -73,14 +74,24 @@ def epochs_of(folder):
         return [json.loads(line) for line in file if line.endswith("\n")]
 
 
-def follow(trial, run, folder, metric):
+def summary_of(folder):
+    with open(f"{run_folder(folder)}/summary.json", encoding="utf-8") as file:
+        return json.load(file)
+
+
+def metric_of(args, results):
+    """The key that compares trials, in the results of an epoch or a run."""
+    return args.metric or ("validation.loss" if "validation.loss" in results else "test.loss")
+
+
+def follow(trial, run, folder, args):
     """Reports every epoch to Optuna; stops the run and the trial if Optuna prunes it."""
     reported = 0
     while True:
         ended = run.poll() is not None
         for epoch in epochs_of(folder)[reported:]:
             reported += 1
-            trial.report(epoch[metric], epoch["epoch"])
+            trial.report(epoch[metric_of(args, epoch)], epoch["epoch"])
             if trial.should_prune():
                 run.send_signal(signal.SIGTERM)
                 run.wait()
@@ -97,7 +108,7 @@ def objective(trial, args):
     with open(f"{folder}/output.txt", "w", encoding="utf-8") as output:
         run = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
         try:
-            follow(trial, run, folder, args.metric)
+            follow(trial, run, folder, args)
         finally:
             if run.poll() is None:
                 run.terminate()
@@ -107,8 +118,8 @@ def objective(trial, args):
     if run.returncode != 0:
         with open(f"{folder}/output.txt", encoding="utf-8") as output:
             sys.exit(f"{' '.join(command)}\nexit code {run.returncode}: {output.read().strip().splitlines()[-1]}")
-    with open(f"{run_folder(folder)}/summary.json", encoding="utf-8") as file:
-        return json.load(file)[args.metric]
+    results = summary_of(folder)
+    return results[metric_of(args, results)]
 
 
 def main():
@@ -120,7 +131,11 @@ def main():
         sampler=optuna.samplers.TPESampler(seed=args.seed), pruner=optuna.pruners.MedianPruner(n_startup_trials=4))
     study.optimize(lambda trial: objective(trial, args), n_trials=args.trials)
     best = study.best_trial
-    print(f"best of {len(study.trials)} trials: trial {best.number}, {args.metric} {best.value:.6g}")
+    metric = metric_of(args, summary_of(f"{args.output}/trial-{best.number}"))
+    print(f"best of {len(study.trials)} trials: trial {best.number}, {metric} {best.value:.6g}")
+    if metric.startswith("test."):
+        print("the test set has chosen it, so its results are better than those on new data; "
+              "data.validation avoids that", file=sys.stderr)
     print(" ".join(command_of(args, best.params)))
 
 

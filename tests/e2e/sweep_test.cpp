@@ -27,6 +27,31 @@ TEST_CASE("a sweep ranks its trials, and continues after one that fails") {
   const auto lines = lines_of(result.out);
   REQUIRE(lines.size() >= 4);
   CHECK(lines[1].starts_with("0.05"));
+  CHECK(contains(result.err, "the test set chooses the trial (test.loss)"));
+}
+
+TEST_CASE("a sweep ranks its trials by their validation sets, and refuses to where one is missing") {
+  Workplace place;
+  const auto sweep = [&](const Argv& more) {
+    return place.ddprun(Argv{"sweep", place.config(kRing), "--vary", "optimizer.lr=0.0001,0.05", "--set",
+                             "strategy.kind=single", "--output", place.runs().string()} +
+                        more);
+  };
+  const auto result = sweep({"--set", "data.validation=0.2"});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK_FALSE(contains(result.err, "the test set chooses"));
+  CHECK(contains(result.err, "validation loss"));
+  CHECK(contains(result.out, "validation loss"));
+  CHECK_FALSE(contains(result.out, "test loss"));
+  const json object = json::parse(read_file(place.new_run() / "sweep.json"));
+  CHECK(object.at("by") == "validation.loss");
+  const json& trials = object.at("trials");
+  CHECK(trials[0].at("values").at("optimizer.lr") == "0.05");
+  CHECK(trials[0].at("validation.loss").get<double>() < trials[1].at("validation.loss").get<double>());
+  CHECK(trials[0].at("test.loss") > 0);
+  const auto missing = sweep({"--by", "validation.loss"});
+  CHECK(missing.code == 2);
+  CHECK_MESSAGE(contains(missing.err, "--by validation.loss needs data.validation, also in "), missing.err);
 }
 
 TEST_CASE("a sweep stops a trial that is worse than the median") {

@@ -51,18 +51,18 @@ def check_trials(output, trials):
         run = run_of(output, trial.number)
         config = "\n".join(lines(f"{run}/config.toml"))
         assert f"batch_size = {trial.params['data.batch_size']}\n" in config, config
-        losses = [json.loads(line)["test.loss"] for line in lines(f"{run}/epochs.jsonl")]
+        losses = [json.loads(line)["validation.loss"] for line in lines(f"{run}/epochs.jsonl")]
         reported = list(trial.intermediate_values.values())
         assert losses[:len(reported)] == reported, (losses, reported)
         if trial.state == optuna.trial.TrialState.COMPLETE:
             assert len(losses) == EPOCHS
-            assert trial.value == json.load(open(f"{run}/summary.json"))["test.loss"]
+            assert trial.value == json.load(open(f"{run}/summary.json"))["validation.loss"]
         else:
             assert len(reported) < EPOCHS
 
 
 def check_search(output):
-    done = search(output, 12)
+    done = search(output, 12, "--set", "data.validation=0.1")
     assert done.returncode == 0, done.stderr
     trials = trials_of(output)
     assert len(trials) == 12
@@ -70,12 +70,19 @@ def check_search(output):
     best = min(trial.value for trial in trials if trial.value is not None and trial.state.name == "COMPLETE")
     assert best < 0.012, best  # the noise's variance is 0.01
     first, command = done.stdout.splitlines()
-    assert first.startswith("best of 12 trials: trial ") and first.endswith(f"test.loss {best:.6g}"), first
+    assert first.startswith("best of 12 trials: trial ") and first.endswith(f"validation.loss {best:.6g}"), first
     assert command.startswith(f"{args.program} --config {args.source}/configs/linear_single.toml --set "), command
 
-    again = search(output, 1)
+    again = search(output, 1, "--set", "data.validation=0.1")
     assert again.returncode == 0, again.stderr
+    assert "test set" not in done.stderr + again.stderr
     assert len(trials_of(output)) == 13
+
+
+def check_test_set(output):
+    done = search(output, 1)
+    assert done.returncode == 0, done.stderr
+    assert ", test.loss " in done.stdout and "the test set has chosen it" in done.stderr, done.stderr
 
 
 def check_wrong_key(output):
@@ -86,5 +93,6 @@ def check_wrong_key(output):
 
 with tempfile.TemporaryDirectory(prefix="ddprun-tune-") as folder:
     check_search(f"{folder}/search")
+    check_test_set(f"{folder}/test")
     check_wrong_key(f"{folder}/wrong")
 print("ok")

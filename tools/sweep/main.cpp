@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* kExample =
     "Examples: ddprun sweep --config exp.toml --vary optimizer.lr=0.01,0.1 --vary strategy.bucket_cap_mb=1,25\n"
-    "          ddprun sweep --config exp.toml --vary optimizer.lr=0.001..0.1 --random 20 --by test.accuracy\n"
+    "          ddprun sweep --config exp.toml --vary optimizer.lr=0.001..0.1 --random 20 --by validation.accuracy\n"
     "See docs/comparing.md for when a trial stops early.";
 
 void declare(CLI::App& to, Request& request) {
@@ -18,9 +18,11 @@ void declare(CLI::App& to, Request& request) {
   auto* random = to.add_option("--random", request.random, "Try N random settings instead of every combination.");
   random->type_name("N");
   to.add_option("--seed", request.seed, "The seed of --random.")->capture_default_str()->needs(random);
-  to.add_option("--by", request.by, "Rank by test.loss, test.accuracy or throughput.")
-      ->type_name("MEASURE")
-      ->capture_default_str();
+  to.add_option("--by", request.by,
+                "Rank by throughput, or by the loss or accuracy on a set: test.loss, "
+                "validation.accuracy. Default: validation.loss if there are validation sets, "
+                "otherwise test.loss.")
+      ->type_name("MEASURE");
   to.add_flag_callback(
       "--all", [&request] { request.stop_losers = false; }, "Run every trial to its end.");
 }

@@ -7,14 +7,16 @@
 #include <nlohmann/json.hpp>
 
 #include "console/units.hpp"
+#include "record/fields.hpp"
 
 namespace ddprun::sweep {
 namespace {
 
 using nlohmann::ordered_json;
 
-double metric_of(const TrialResult& result, const std::string& by) {
-  return by == "test.loss" ? result.test_loss : by == "test.accuracy" ? result.test_accuracy : result.throughput;
+// The set whose results are shown: the one that chooses.
+std::string set_of(const std::string& by) {
+  return by.starts_with("validation.") ? "validation" : "test";
 }
 
 const char* name_of(Outcome outcome) {
@@ -40,21 +42,28 @@ std::string key_of(const std::string& vary) {
 
 }  // namespace
 
+double metric_of(const TrialResult& result, const std::string& by) {
+  if (by == "throughput") return result.throughput;
+  return result.epochs.empty() ? record::kAbsent : record::metric_of(result.epochs.back(), by);
+}
+
 void sort_results(std::vector<TrialResult>& results, const std::string& by) {
   std::stable_sort(results.begin(), results.end(), [&](const TrialResult& a, const TrialResult& b) {
     if (a.outcome != b.outcome) return a.outcome < b.outcome;
     const double x = metric_of(a, by), y = metric_of(b, by);
     if (!std::isfinite(x) || !std::isfinite(y)) return std::isfinite(x);
-    return by == "test.loss" ? x < y : x > y;
+    return by.ends_with(".loss") ? x < y : x > y;
   });
 }
 
-std::string outcome_text(const TrialResult& result) {
+std::string outcome_text(const TrialResult& result, const std::string& by) {
   if (result.outcome == Outcome::failed) return "failed: " + result.cause;
   std::string text = result.outcome == Outcome::finished ? "finished" : "stopped";
   if (!result.epochs.empty()) text += fmt::format(" after epoch {}", result.epochs.back().epoch);
-  if (std::isfinite(result.test_loss)) text += fmt::format(", test loss {:.4f}", result.test_loss);
-  if (std::isfinite(result.test_accuracy)) text += fmt::format(", test accuracy {:.2f} %", 100 * result.test_accuracy);
+  const std::string set = set_of(by);
+  const double loss = metric_of(result, set + ".loss"), accuracy = metric_of(result, set + ".accuracy");
+  if (std::isfinite(loss)) text += fmt::format(", {} loss {:.4f}", set, loss);
+  if (std::isfinite(accuracy)) text += fmt::format(", {} accuracy {:.2f} %", set, 100 * accuracy);
   return text;
 }
 
@@ -62,14 +71,16 @@ console::Table sweep_table(const Request& request, const std::vector<TrialResult
   using console::Align;
   std::vector<console::Table::Column> columns;
   for (const std::string& vary : request.vary) columns.push_back({key_of(vary), Align::left});
-  for (const char* title : {"test loss", "test accuracy", "throughput", "time"})
+  const std::string set = set_of(request.by);
+  for (const std::string& title : {set + " loss", set + " accuracy", std::string("throughput"), std::string("time")})
     columns.push_back({title, Align::right});
   columns.push_back({"outcome", Align::left});
   console::Table table(columns);
   for (const TrialResult& result : results) {
     std::vector<std::string> cells = result.values;
-    cells.push_back(number(result.test_loss, 4));
-    cells.push_back(std::isfinite(result.test_accuracy) ? number(100 * result.test_accuracy, 2) + " %" : "-");
+    const double accuracy = metric_of(result, set + ".accuracy");
+    cells.push_back(number(metric_of(result, set + ".loss"), 4));
+    cells.push_back(std::isfinite(accuracy) ? number(100 * accuracy, 2) + " %" : "-");
     cells.push_back(console::human_rate(result.throughput));
     cells.push_back(console::human_time(result.total_time));
     cells.push_back(result.outcome == Outcome::failed    ? "failed: " + result.cause
@@ -92,11 +103,12 @@ std::string sweep_json(const Request& request, const std::vector<TrialResult>& r
                                 {"outcome", name_of(result.outcome)},
                                 {"cause", result.cause},
                                 {"epochs", result.epochs.size()},
-                                {"test.loss", json_number(result.test_loss)},
-                                {"test.accuracy", json_number(result.test_accuracy)},
                                 {"throughput", json_number(result.throughput)},
                                 {"total_time", json_number(result.total_time)},
                                 {"folder", result.dir}});
+    for (const char* metric : {"validation.loss", "validation.accuracy", "test.loss", "test.accuracy"}) {
+      object["trials"].back()[metric] = json_number(metric_of(result, metric));
+    }
   }
   return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
@@ -104,24 +116,27 @@ std::string sweep_json(const Request& request, const std::vector<TrialResult>& r
 report::Page sweep_page(const Request& request, const std::vector<TrialResult>& results) {
   report::Lines lines;
   lines.x = {"epoch", report::Scale::linear, true, false};
-  lines.y.title = "test loss";
+  const std::string set = set_of(request.by);
+  lines.y.title = set + " loss";
   for (const TrialResult& result : results) {
     report::LineSeries series;
     series.name = result.variant.name;
     for (const auto& epoch : result.epochs) {
-      series.points.push_back({static_cast<double>(epoch.epoch), epoch.test_loss});
+      series.points.push_back({static_cast<double>(epoch.epoch), record::metric_of(epoch, set + ".loss")});
     }
     if (!series.points.empty()) lines.series.push_back(std::move(series));
   }
   report::Section section{"Trials", {}, {{"Best first, by " + request.by, sweep_table(request, results)}}, {}};
   if (!lines.series.empty()) {
     report::Chart chart;
-    chart.title = "Test loss over epochs";
+    chart.title = (set == "test" ? "Test" : "Validation") + std::string(" loss over epochs");
     chart.content = std::move(lines);
     section.charts.push_back(std::move(chart));
   }
   const TrialResult& best = results.front();
-  return {"Sweep of " + request.config, {"Best: " + best.variant.name + ", " + outcome_text(best) + "."}, {section}};
+  return {"Sweep of " + request.config,
+          {"Best: " + best.variant.name + ", " + outcome_text(best, request.by) + "."},
+          {section}};
 }
 
 }  // namespace ddprun::sweep

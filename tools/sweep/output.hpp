@@ -10,11 +10,14 @@
 
 namespace ddprun::sweep {
 
+// A key of sweep.json, of the last epoch that the trial completed. NaN if it was not measured.
+double metric_of(const TrialResult& result, const std::string& by);
+
 // Finished trials first, best first; then stopped ones, then failed ones.
 void sort_results(std::vector<TrialResult>& results, const std::string& by);
 
-// "finished: test loss 0.1234", "stopped after epoch 2", "failed: ...".
-std::string outcome_text(const TrialResult& result);
+// "finished after epoch 2, test loss 0.1234", "stopped after epoch 2", "failed: ...", with the set of `by`.
+std::string outcome_text(const TrialResult& result, const std::string& by);
 
 console::Table sweep_table(const Request& request, const std::vector<TrialResult>& results);
 std::string sweep_json(const Request& request, const std::vector<TrialResult>& results);

@@ -8,6 +8,7 @@
 
 #include "base/file.hpp"
 #include "ddprun/plugin/words.hpp"
+#include "record/fields.hpp"
 #include "record/read.hpp"
 #include "tools/compare/figures.hpp"
 #include "tools/compare/page_file.hpp"
@@ -24,8 +25,9 @@ using compare::PageFile, compare::RunEnd, compare::Runner, compare::Trial, compa
 constexpr std::size_t kFewestFinished = 2;
 
 void check(const Request& request) {
-  const std::vector<std::string> measures = {"test.loss", "test.accuracy", "throughput"};
-  if (std::find(measures.begin(), measures.end(), request.by) == measures.end()) {
+  const std::vector<std::string> measures = {"validation.loss", "validation.accuracy", "test.loss", "test.accuracy",
+                                             "throughput"};
+  if (!request.by.empty() && std::find(measures.begin(), measures.end(), request.by) == measures.end()) {
     throw Error(ExitCode::usage, "--by " + request.by + ": " + expected_one_of(request.by, measures));
   }
   if (request.config.empty() || request.vary.empty()) {
@@ -34,16 +36,24 @@ void check(const Request& request) {
   if (request.random && *request.random < 1) throw Error(ExitCode::usage, "--random: expected at least 1");
 }
 
+bool has_validation(const Variant& variant) {
+  return variant.loaded.experiment.data.validation > 0;
+}
+
 void require_measure(const Request& request, const std::vector<Variant>& variants) {
   for (const Variant& variant : variants) {
-    if (request.by == "throughput" || variant.loaded.experiment.train.evaluate) continue;
-    throw Error(ExitCode::usage, "--by " + request.by + " needs train.evaluate = true, also in " + variant.name);
+    if (request.by == "throughput") return;
+    const bool lacks_validation = request.by.starts_with("validation.") && !has_validation(variant);
+    if (variant.loaded.experiment.train.evaluate && !lacks_validation) continue;
+    throw Error(ExitCode::usage, "--by " + request.by + " needs " +
+                                     (lacks_validation ? "data.validation" : "train.evaluate = true") + ", also in " +
+                                     variant.name);
   }
 }
 
 std::vector<double> measured(const std::vector<record::EpochRecord>& epochs, const std::string& by) {
   std::vector<double> values;
-  for (const auto& epoch : epochs) values.push_back(by == "test.accuracy" ? epoch.test_accuracy : epoch.test_loss);
+  for (const auto& epoch : epochs) values.push_back(record::metric_of(epoch, by));
   return values;
 }
 
@@ -55,6 +65,10 @@ class Sweep {
   ExitCode run() {
     runner_.validate({variants_.front()});
     runner_.expect(static_cast<int64_t>(variants_.size()));
+    if (request_.by.starts_with("test.")) {
+      runner_.print("the test set chooses the trial (" + request_.by +
+                    "), so its results are better than those on new data; data.validation avoids that");
+    }
     for (std::size_t i = 0; i < variants_.size(); ++i) try_one(i);
     sort_results(results_, request_.by);
     replace_file(runner_.folder() + "/sweep.json", sweep_json(request_, results_));
@@ -78,7 +92,7 @@ class Sweep {
     result.dir = end.dir;
     fill_in(result, end);
     results_.push_back(result);
-    runner_.print(label + ": " + outcome_text(result));
+    runner_.print(label + ": " + outcome_text(result, request_.by));
   }
 
   void fill_in(TrialResult& result, const RunEnd& end) {
@@ -90,19 +104,14 @@ class Sweep {
     }
     result.outcome = stopped ? Outcome::stopped : Outcome::finished;
     result.epochs = record::read_epochs(end.dir, stopped);
-    if (!result.epochs.empty()) {
-      result.test_loss = result.epochs.back().test_loss;
-      result.test_accuracy = result.epochs.back().test_accuracy;
-    }
     if (stopped) return;
     const record::Run run = record::read_run(end.dir);
-    result.test_loss = run.summary.test_loss;
-    result.test_accuracy = run.summary.test_accuracy;
     result.throughput = run.summary.throughput;
     result.total_time = run.summary.total_time;
-    if (request_.by == "test.accuracy" && std::isnan(result.test_accuracy)) {
-      throw Error(ExitCode::usage, "--by test.accuracy: the model \"" + run.summary.model +
-                                       "\" reports no accuracy; use --by test.loss");
+    const std::string& by = request_.by;
+    if (by.ends_with(".accuracy") && std::isnan(metric_of(result, by))) {
+      throw Error(ExitCode::usage, "--by " + by + ": the model \"" + run.summary.model +
+                                       "\" reports no accuracy; use --by " + by.substr(0, by.find('.')) + ".loss");
     }
     finished_.push_back(measured(run.epochs, request_.by));
   }
@@ -111,7 +120,7 @@ class Sweep {
   bool loses(const std::string& dir, std::size_t epochs) const {
     if (!request_.stop_losers || request_.by == "throughput" || dir.empty() || !record::is_run(dir)) return false;
     const std::vector<double> trial = measured(record::read_epochs(dir, true), request_.by);
-    return trial.size() < epochs && is_loser(trial, finished_, request_.by == "test.loss");
+    return trial.size() < epochs && is_loser(trial, finished_, request_.by.ends_with(".loss"));
   }
 
   const Request& request_;
@@ -141,8 +150,11 @@ ExitCode run(const Request& request) {
   check(request);
   const std::vector<Trial> trials = compare::trials_of(request.vary, request.random, request.seed);
   const std::vector<Variant> variants = compare::variants_of_overrides(request.config, trials, request.overrides);
-  require_measure(request, variants);
-  return Sweep(request, trials, variants).run();
+  Request chosen = request;
+  const bool validates = std::all_of(variants.begin(), variants.end(), has_validation);
+  if (chosen.by.empty()) chosen.by = validates ? "validation.loss" : "test.loss";
+  require_measure(chosen, variants);
+  return Sweep(chosen, trials, variants).run();
 }
 
 }  // namespace ddprun::sweep

@@ -18,7 +18,7 @@ struct Request {
   std::vector<std::string> overrides;  // --set, for all trials
   std::optional<int64_t> random;       // number of random trials; none: the grid
   uint64_t seed = 0;                   // of the random trials
-  std::string by = "test.loss";        // or "test.accuracy", "throughput"
+  std::string by;  // a loss or an accuracy, or "throughput"; "": validation.loss, or test.loss without validation sets
   bool stop_losers = true;
   compare::Running running;
 };
@@ -32,10 +32,8 @@ struct TrialResult {
   std::string cause;                        // of a failure
   std::string dir;                          // run folder
   std::vector<record::EpochRecord> epochs;  // those that it completed
-  double test_loss = record::kAbsent;
-  double test_accuracy = record::kAbsent;
-  double throughput = record::kAbsent;  // of finished trials
-  double total_time = record::kAbsent;  // of training
+  double throughput = record::kAbsent;      // of finished trials
+  double total_time = record::kAbsent;      // of training
 };
 
 // The median stopping rule (Golovin et al. 2017, Google Vizier, section 3.2.2, with the metric of the epoch itself):

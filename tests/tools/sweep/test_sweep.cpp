@@ -79,7 +79,9 @@ TEST_CASE("results are sorted: finished, stopped, failed; best first") {
     TrialResult result;
     result.variant.name = name;
     result.outcome = outcome;
-    result.test_loss = loss;
+    result.epochs.resize(2);
+    result.epochs.back().test_loss = loss;
+    result.epochs.back().validation_accuracy = loss;
     result.throughput = loss;
     return result;
   };
@@ -94,6 +96,7 @@ TEST_CASE("results are sorted: finished, stopped, failed; best first") {
   };
   CHECK(order("test.loss") == "abncd");
   CHECK(order("throughput") == "bancd");
+  CHECK(order("validation.accuracy") == "bancd");
 }
 
 TEST_CASE("a sweep is checked before anything starts") {
@@ -102,8 +105,9 @@ TEST_CASE("a sweep is checked before anything starts") {
   request.vary = {"optimizer.lr=0.1,0.2"};
   request.by = "test.los";
   CHECK(error_of([&] { run(request); }) ==
-        "2: --by test.los: expected \"test.loss\", \"test.accuracy\" or \"throughput\" (did you mean \"test.loss\"?)");
-  request.by = "test.loss";
+        "2: --by test.los: expected \"validation.loss\", \"validation.accuracy\", \"test.loss\", \"test.accuracy\" or "
+        "\"throughput\" (did you mean \"test.loss\"?)");
+  request.by = "";
   request.random = 0;
   CHECK(contains(error_of([&] { run(request); }), "2: --random: expected at least 1"));
   request.vary.clear();
