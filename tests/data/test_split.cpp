@@ -1,15 +1,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
-#include "data/curriculum.hpp"
 #include "data/difficulty.hpp"
 #include "data/memory_dataset.hpp"
 #include "data/sampler.hpp"
 #include "data/split.hpp"
 #include "data/standardize.hpp"
-#include "ddprun/plugin/image_transform.hpp"
 #include "support/error_of.hpp"
 #include "tools/conformance/temp_dir.hpp"
 
@@ -88,26 +87,4 @@ TEST_CASE("statistics and difficulties are those of the training part") {
   CHECK(error_of([&] {
           fit_standardization(broken, 0, Indices{1, 3});
         }) == "2: sample 3 holds a value that is NaN or infinite");
-}
-
-TEST_CASE("in the plain epoch a picture is neither cropped nor flipped") {
-  ImageOptions options;
-  options.mean = {0};
-  options.deviation = {1};
-  const ImageTransform plain(options, 1, 42);
-  options.crop_padding = 1;
-  options.flip = true;
-  const ImageTransform random(options, 1, 42);
-  const std::vector<uint8_t> pixels = {10, 20, 30, 40};
-  const ImageView image{pixels.data(), 1, 2, 2};
-  int changed = 0;
-  for (int64_t index = 0; index < 20; ++index) {
-    std::vector<float> expected(4), values(4);
-    plain.apply(image, index, 0, expected.data());
-    random.apply(image, index, kPlainEpoch, values.data());
-    CHECK(values == expected);
-    random.apply(image, index, 0, values.data());
-    changed += values != expected;
-  }
-  CHECK(changed > 10);
 }

@@ -231,13 +231,14 @@ TEST_CASE("random choices depend on seed, epoch and index, and on nothing else")
   CHECK(std::set<Sample>(indices.begin(), indices.end()).size() > 10);
 }
 
-TEST_CASE("without randomness every sample is the plain one") {
+TEST_CASE("without randomness, and in the plain epoch, every sample is the plain one") {
   const Picture picture = numbered();
   const ImageTransform plain = ImageTransform(options(20, Resize::image, 4, true), 1, 7).without_randomness();
   for (int64_t index = 0; index < 20; ++index) {
     Sample sample(400);
     plain.apply(picture.view(), index, index, sample.data());
     CHECK(sample == apply(options(20), picture));
+    CHECK(apply(options(20, Resize::image, 4, true), picture, index, kPlainEpoch) == sample);
   }
 }
 
