@@ -11,10 +11,30 @@
 #include <system_error>
 #include <utility>
 
+#include "base/parse_number.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/host_identity.hpp"
 
 namespace ddprun {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The number of a path in this process's folder of descriptors.
+std::optional<int> descriptor_in(const fs::path& path) {
+  std::error_code unread;
+  const fs::path folder = fs::canonical(path.parent_path(), unread);
+  if (folder.empty() || folder != fs::canonical("/proc/self/fd", unread)) return std::nullopt;
+  return parse_number<int>(path.filename().string());
+}
+
+void write_and_close(OutputFile& file, std::string_view text) {
+  std::fflush(stdout);  // the file may be stdout
+  file.write(text);
+  file.close();
+}
+
+}  // namespace
 
 void throw_file_error(std::string_view what, const std::string& path, int number) {
   throw Error(ExitCode::failure,
@@ -59,10 +79,24 @@ void sync_folder(const std::string& path) {
   if (failed != 0 && failed != EINVAL && failed != ENOSYS) throw_file_error("sync folder", path, failed);
 }
 
+std::string end_of_links(const std::string& path) {
+  constexpr int kMostLinks = 40;  // the kernel's limit
+  fs::path end = path;
+  std::error_code unread;
+  for (int links = 0; links < kMostLinks && !descriptor_in(end) && fs::is_symlink(end, unread); ++links) {
+    end = end.parent_path() / fs::read_symlink(end, unread);
+  }
+  return end.string();
+}
+
+std::optional<int> descriptor_of(const std::string& path) {
+  return descriptor_in(end_of_links(path));
+}
+
 std::string missing_folder(const std::string& path) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  const fs::path folder = fs::path(end_of_links(path)).parent_path();
   std::error_code ignored;
-  return folder.empty() || std::filesystem::is_directory(folder, ignored) ? "" : folder.string();
+  return folder.empty() || fs::is_directory(folder, ignored) ? "" : folder.string();
 }
 
 std::string aside_path(const std::string& path, int64_t process) {
@@ -80,12 +114,21 @@ void replace_file(const std::string& path, std::string_view text) {
   if (const std::string folder = missing_folder(path); !folder.empty()) {
     throw Error(ExitCode::failure, "cannot write " + path + ": there is no folder " + folder);
   }
-  const std::string aside = aside_path(path);
+  const std::string end = end_of_links(path);
+  const auto descriptor = descriptor_in(end);
+  std::error_code unread;
+  const fs::file_status there = fs::symlink_status(end, unread);  // a link here is one of a circle
+  if (descriptor || (fs::exists(there) && !fs::is_regular_file(there))) {
+    const int fd = descriptor ? ::dup(*descriptor) : ::open(end.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) throw_file_error("write", path, errno);
+    OutputFile file(path, fd);
+    return write_and_close(file, text);
+  }
+  const std::string aside = aside_path(end);
   try {
     OutputFile file(aside);
-    file.write(text);
-    file.close();
-    if (::rename(aside.c_str(), path.c_str()) != 0) throw_file_error("rename " + aside + " to", path, errno);
+    write_and_close(file, text);
+    if (::rename(aside.c_str(), end.c_str()) != 0) throw_file_error("rename " + aside + " to", end, errno);
   } catch (...) {
     ::unlink(aside.c_str());
     throw;

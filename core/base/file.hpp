@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,7 +40,14 @@ class OutputFile {
 // Makes created, renamed or removed names in the folder durable.
 void sync_folder(const std::string& path);
 
-// The parent folder of `path` if it does not exist; otherwise "". For a check before long work.
+// Where the symbolic links of `path` end; the file there need not exist. A link in /proc/self/fd (/dev/stdout,
+// /dev/fd/3) is an end itself.
+std::string end_of_links(const std::string& path);
+
+// The descriptor of this process that `path` names, as /dev/stdout or /dev/fd/3 does; nothing for any other path.
+std::optional<int> descriptor_of(const std::string& path);
+
+// The parent folder of end_of_links(path) if it does not exist; otherwise "". For a check before long work.
 std::string missing_folder(const std::string& path);
 
 // The temporary file of a process of this host for `path`, in the same folder: "PATH.tmp-PID-HOST". Processes of other
@@ -47,8 +55,9 @@ std::string missing_folder(const std::string& path);
 std::string aside_path(const std::string& path, int64_t process);
 std::string aside_path(const std::string& path);  // of this process
 
-// Writes a temporary file in the same folder and renames it to `path`: a reader sees the old or the new text, and no
-// temporary file stays. Not synced to the device. Throws Error(failure) that names `path`.
+// Writes a temporary file in the same folder and renames it to end_of_links(path): a reader sees the old or the new
+// text, and no temporary file stays. Not synced to the device. Writes to a descriptor, a device or a FIFO as it is,
+// after what stdout still buffers. Throws Error(failure) that names `path`.
 void replace_file(const std::string& path, std::string_view text);
 
 // Throws "cannot <what> <path>: <errno's text>" as Error(failure). `number` is an errno.

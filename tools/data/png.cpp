@@ -3,8 +3,6 @@
 #include <png.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
 
 #include "base/file.hpp"
 #include "ddprun/error.hpp"
@@ -47,12 +45,6 @@ std::string encode_png(const Picture& picture, std::size_t scale) {
 }
 
 void write_png(const std::string& path, const Picture& picture, std::size_t scale) {
-  std::error_code ignored;  // an error here is reported when the file is written
-  const auto status = std::filesystem::status(path, ignored);
-  if (std::filesystem::is_directory(status)) throw_file_error("write", path, EISDIR);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    throw Error(ExitCode::failure, "cannot write " + path + ": it is no regular file");
-  }
   replace_file(path, encode_png(picture, scale));
 }
 

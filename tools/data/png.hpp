@@ -15,8 +15,7 @@ constexpr std::size_t most_png_side = 16384;
 // would be longer than most_png_side, Error(failure) with libpng's message.
 std::string encode_png(const Picture& picture, std::size_t scale = 1);
 
-// Writes it to `path`, whole or not at all. Throws as above, and Error(failure) with path and reason; refuses to
-// replace anything but a regular file.
+// Writes it with replace_file(). Throws as both.
 void write_png(const std::string& path, const Picture& picture, std::size_t scale = 1);
 
 }  // namespace ddprun::info

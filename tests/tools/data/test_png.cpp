@@ -84,7 +84,6 @@ TEST_CASE("a path that cannot be written is one line with path and reason, and n
   CHECK(contains(missing, "none/a.png"));
   CHECK(contains(missing, "there is no folder "));
   CHECK(refusal(folder.path().string()) == "1: cannot write " + folder.path().string() + ": Is a directory");
-  CHECK(refusal("/dev/null") == "1: cannot write /dev/null: it is no regular file");
   CHECK(refusal(folder.write("file", "") + "/a.png")
             .ends_with("there is no folder " + (folder.path() / "file").string()));
   CHECK(refusal("").starts_with("1: cannot "));
