@@ -2,10 +2,14 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <iostream>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -82,12 +86,26 @@ std::string error_message(const std::exception& error) {
   return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ? "out of memory" : error.what();
 }
 
+namespace {
+
+// A disk may be full. Output that an earlier flush could not write has left the error of the stream.
+void flush_stdout() {
+  std::cout.flush();
+  const bool flushed = std::fflush(stdout) == 0;
+  if (flushed && std::ferror(stdout) == 0) return;
+  throw Error(ExitCode::failure, std::string("cannot write the output to stdout") +
+                                     (flushed ? "" : std::string(": ") + std::strerror(errno)));
+}
+
+}  // namespace
+
 int run_program(const std::function<ExitCode()>& body, std::string (*message_of)(const std::exception&)) {
   launch::follow_launcher();
   launch::ignore_signal(SIGUSR2);  // until a rank or the launcher handles it
   ExitCode code = ExitCode::ok;
   try {
     code = body();
+    flush_stdout();
   } catch (const Error& error) {
     code = report_failure(error.code(), error.what());
   } catch (const std::exception& error) {

@@ -23,8 +23,9 @@ std::string find_program(const std::string& name);
 // at the end), otherwise to stderr; and to the file TORCHELASTIC_ERROR_FILE if torchrun names one. Returns the code.
 ExitCode report_failure(ExitCode code, const std::string& message);
 
-// The body of main(): follows the launcher that started this process, if there is one, and runs `body`. Reports an
-// exception of `body`; if it is not an Error, `message_of` gives the message.
+// The body of main(): follows the launcher that started this process, if there is one, runs `body`, and flushes stdout.
+// Reports an exception of `body`, and output that stdout did not take; if the exception is not an Error, `message_of`
+// gives the message.
 std::string error_message(const std::exception& error);
 int run_program(const std::function<ExitCode()>& body,
                 std::string (*message_of)(const std::exception&) = error_message);
