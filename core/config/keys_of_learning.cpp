@@ -62,9 +62,11 @@ std::vector<Key> describe_learning() {
                "are in pageable memory; use it if the system limits page-locked memory."),
       DDPRUN_KEY(data.last)
           .one_of({"pad", "drop", "exact"})
-          .doc("What to do if the data set cannot be divided equally among the ranks. `\"pad\"`: repeat samples, as "
-               "PyTorch does. `\"drop\"`: leave out the rest. `\"exact\"`: use each sample once, and weight gradients "
-               "by the sample counts of the ranks."),
+          .doc(
+              "What to do if the data set cannot be divided equally among the ranks. `\"pad\"`: repeat samples, as "
+              "PyTorch does. `\"drop\"`: leave out the rest, and also a last batch that is not full, as `drop_last` of "
+              "PyTorch's sampler and DataLoader. `\"exact\"`: use each sample once, and weight gradients by the sample "
+              "counts of the ranks."),
       DDPRUN_KEY(data.sampler)
           .one_of({"auto", "sequential", "random", "distributed", "curriculum"})
           .doc("The sampler. `\"auto\"`: distributed with ddp; otherwise random or sequential, depending on shuffle. "

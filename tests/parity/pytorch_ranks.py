@@ -152,7 +152,7 @@ def train(case, rank, world):
     optimizer = make_optimizer(config, replica.parameters(), world)
     batch = config["data.batch_size"] // (1 if config["data.batch_per"] == "rank" else world)
     order = Order(config, train_set, rank, world)
-    loader = DataLoader(train_set, batch, sampler=order.sampler)
+    loader = DataLoader(train_set, batch, sampler=order.sampler, drop_last=config["data.last"] == "drop")
     scaler = torch.amp.GradScaler(device.type, enabled=config["train.amp"] == "fp16")
     schedule = make_schedule(config, optimizer, len(loader))
     limit = config.get("train.steps", sys.maxsize)

@@ -46,13 +46,13 @@ auto of_data(const Assembly& assembly, Part part) {
 using SamplerOf = std::function<std::unique_ptr<Sampler>(int rank)>;
 
 void refuse_empty_epochs(const Assembly& assembly, int world) {
-  const int64_t samples = assembly.train_samples();
-  if (assembly.experiment().data.last != "drop" || samples >= world) return;
+  const int64_t samples = assembly.train_samples(), batch = rank_batch(assembly.loaded, world) * world;
+  if (assembly.experiment().data.last != "drop" || samples >= batch) return;
   throw Error(ExitCode::usage,
               config::error(assembly.loaded.sources, "data.last",
                             "leaves nothing to train on: " + std::to_string(samples) +
-                                (samples == 1 ? " sample for " : " samples for ") + std::to_string(world) +
-                                " ranks; use \"pad\" or \"exact\", or fewer ranks"));
+                                (samples == 1 ? " sample is" : " samples are") + " less than one batch of " +
+                                std::to_string(batch) + "; use \"pad\" or \"exact\", or a smaller data.batch_size"));
 }
 
 std::vector<double> difficulties(const Assembly& assembly) {
@@ -99,10 +99,12 @@ SamplerOf train_samplers(const Assembly& assembly, int world) {
 int64_t steps_per_epoch(const Assembly& assembly, int world) {
   const auto& data = assembly.experiment().data;
   const int64_t batch = rank_batch(assembly.loaded, world);
-  if (data.sampler != "curriculum") return train::steps_of_epoch(*position_samplers(assembly, world)(0), batch, world);
-  const auto sampler =
-      data::distributed_sampler(assembly.train_samples(), 0, world, 0, false, last_of(assembly.experiment()));
-  return train::steps_of_epoch(*sampler, batch, world);
+  const Last last = last_of(assembly.experiment());
+  if (data.sampler != "curriculum") {
+    return train::steps_of_epoch(*position_samplers(assembly, world)(0), batch, world, last);
+  }
+  const auto sampler = data::distributed_sampler(assembly.train_samples(), 0, world, 0, false, last);
+  return train::steps_of_epoch(*sampler, batch, world, last);
 }
 
 void set_up_batch_weights(const Assembly& assembly, const SamplerOf& sampler_of, int world, train::DataLoader& loader) {
@@ -162,9 +164,9 @@ DataLoaders make_loaders(const Assembly& assembly, const launch::World& world) {
   const SamplerOf sampler_of = train_samplers(assembly, world.size);
   const int64_t batch = rank_batch(assembly.loaded, world.size);
   DataLoaders loaders;
-  loaders.train =
-      std::make_unique<train::DataLoader>(*assembly.data.train, sampler_of(world.rank), batch, world.rank, world.size,
-                                          loader_of(assembly.experiment()), target_of(assembly));
+  loaders.train = std::make_unique<train::DataLoader>(*assembly.data.train, sampler_of(world.rank), batch, world.rank,
+                                                      world.size, loader_of(assembly.experiment()), target_of(assembly),
+                                                      last_of(assembly.experiment()));
   set_up_batch_weights(assembly, sampler_of, world.size, *loaders.train);
   if (assembly.has_validation()) {
     loaders.validation = evaluation_loader(assembly, world, *assembly.data.train, assembly.split.validation);

@@ -88,10 +88,11 @@ data::LoaderOptions in_memory_for(const Target& target, data::LoaderOptions load
 
 }  // namespace
 
-int64_t steps_of_epoch(const Sampler& sampler, int64_t batch_size, int world) {
+int64_t steps_of_epoch(const Sampler& sampler, int64_t batch_size, int world, Last last) {
+  const int64_t most_missing = last == Last::drop ? 0 : batch_size - 1;  // of the samples of a batch
   int64_t steps = 0;
   for (int rank = 0; rank < world; ++rank) {
-    steps = std::max(steps, (sampler.size(rank) + batch_size - 1) / batch_size);
+    steps = std::max(steps, (sampler.size(rank) + most_missing) / batch_size);
   }
   return steps;
 }
@@ -115,13 +116,13 @@ std::vector<TensorBatch> micro_batches(const TensorBatch& batch, int64_t count) 
 }
 
 DataLoader::DataLoader(const Dataset& dataset, std::unique_ptr<Sampler> sampler, int64_t batch_size, int rank,
-                       int world, data::LoaderOptions loader, Target target)
+                       int world, data::LoaderOptions loader, Target target, Last last)
     : dataset_(dataset),
       sampler_(std::move(sampler)),
       batch_size_(batch_size),
       rank_(rank),
       world_(world),
-      steps_(steps_of_epoch(*sampler_, batch_size, world)),
+      steps_(steps_of_epoch(*sampler_, batch_size, world, last)),
       loader_(data::make_loader(dataset, in_memory_for(target, std::move(loader)))),
       upload_(target.device.is_cpu() ? nullptr : std::make_unique<Upload>(target.device)) {}
 

@@ -85,10 +85,11 @@ class ResNet18 final : public ddprun::Classifier {
   // BatchNorm has no variance for a batch of one image with a feature map of one pixel.
   void refuse_single_value(const torch::Tensor& input) const {
     if (!network_.is_training() || input.size(0) > 1 || std::max(input.size(2), input.size(3)) > reduction_) return;
-    throw std::invalid_argument(
-        "a batch of one image of the shape " + ddprun::shape_text(input.sizes().slice(1).vec()) +
-        " leaves BatchNorm a single value; choose another data.batch_size, data.last = \"drop\" "
-        "or model.options.stem = \"small\"");
+    throw std::invalid_argument("a batch of one image of the shape " +
+                                ddprun::shape_text(input.sizes().slice(1).vec()) +
+                                " leaves BatchNorm a single value; choose a larger data.batch_size, data.last = "
+                                "\"drop\" if only the last batch "
+                                "of an epoch is too small, or model.options.stem = \"small\"");
   }
 
   ddprun::SampleShape shape_;

@@ -12,7 +12,7 @@ Splits linear_data(int samples) {
 
 DataLoader feed_of(const Dataset& dataset, int rank, int world, int64_t batch, Last last) {
   return DataLoader(dataset, data::distributed_sampler(dataset.size(), rank, world, 3, true, last), batch, rank, world,
-                    {0, 2});
+                    {0, 2}, {}, last);
 }
 
 TEST_CASE("all ranks have the same number of steps, and the weights of exact add up to the world size") {
@@ -39,6 +39,23 @@ TEST_CASE("all ranks have the same number of steps, and the weights of exact add
     }
     CHECK(samples == 11);
   }
+}
+
+TEST_CASE("drop leaves out a last batch that is not full, as drop_last of PyTorch; pad and exact keep it") {
+  const auto splits = linear_data(11);
+  for (const int world : {1, 2}) {
+    CAPTURE(world);
+    CHECK(feed_of(*splits.train, 0, world, 4, Last::pad).steps() == (world == 1 ? 3 : 2));
+    CHECK(feed_of(*splits.train, 0, world, 4, Last::exact).steps() == (world == 1 ? 3 : 2));
+    DataLoader loader = feed_of(*splits.train, 0, world, 4, Last::drop);
+    CHECK(loader.steps() == (world == 1 ? 2 : 1));
+    loader.start(0);
+    int64_t samples = 0;
+    for (TensorBatch batch; loader.next(batch);) samples += batch.size;
+    CHECK(samples == 4 * loader.steps());
+  }
+  CHECK(feed_of(*splits.train, 0, 1, 11, Last::drop).steps() == 1);
+  CHECK(feed_of(*splits.train, 0, 1, 12, Last::drop).steps() == 0);
 }
 
 TEST_CASE("if all ranks have the same number of samples the weight is exactly one") {
