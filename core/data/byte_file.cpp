@@ -20,16 +20,19 @@ void fail_at(const std::string& path, std::size_t offset, const std::string& wha
   throw InvalidDataset("root", path + ": offset " + std::to_string(offset) + ": " + what);
 }
 
-std::string find_file(const std::string& plain) {
-  for (const std::string& path : {plain, plain + ".gz"}) {
-    std::error_code error;
-    const auto status = std::filesystem::status(path, error);
-    if (status.type() == std::filesystem::file_type::not_found) continue;
-    if (error) throw InvalidDataset("root", path + ": " + error.message());
-    if (status.type() != std::filesystem::file_type::regular)
-      throw InvalidDataset("root", path + ": is no regular file");
-    return path;
+std::string find_file(const std::vector<std::filesystem::path>& plain) {
+  std::string other;
+  for (const auto& name : plain) {
+    for (const std::string& path : {name.string(), name.string() + ".gz"}) {
+      std::error_code error;
+      const auto status = std::filesystem::status(path, error);
+      if (status.type() == std::filesystem::file_type::not_found) continue;
+      if (error) throw InvalidDataset("root", path + ": " + error.message());
+      if (status.type() == std::filesystem::file_type::regular) return path;
+      if (other.empty()) other = path;
+    }
   }
+  if (!other.empty()) throw InvalidDataset("root", other + ": is no regular file");
   return "";
 }
 

@@ -52,8 +52,7 @@ Files read_plain_files(const std::filesystem::path& root, const std::vector<std:
   Files files;
   for (const std::string& name : names) {
     if (files.contains(name)) continue;
-    std::string path = find_file((root / name).string());
-    if (path.empty()) path = find_file((root / folder / name).string());
+    const std::string path = find_file({root / name, root / folder / name});
     if (path.empty()) {
       missing.push_back(name);
     } else {
@@ -81,7 +80,7 @@ Files read_files(const std::string& root, const std::string& advice, const std::
   Files files = read_plain_files(root, names, missing);
   if (missing.empty()) return files;
   const std::string archive = (std::filesystem::path(root) / archive_name).string();
-  if (find_file(archive).empty()) {
+  if (find_file({archive}).empty()) {
     throw InvalidDataset("root", "found neither " + missing[0] + " nor " + missing[0] + ".gz in " + root + " or " +
                                      (std::filesystem::path(root) / folder).string() + ", nor " + archive + "; " +
                                      advice + "; or name files that are there in options.train and options.test");
@@ -130,11 +129,11 @@ Splits open_cifar10(const DatasetContext& context) {
   const auto train = file_names(options, "train");
   const auto test = file_names(options, "test");
   const ImageSplitOptions image = read_image_split_options(options, 3);
-  const std::string root = context.root.empty() ? "data/cifar10" : context.root;
+  const std::string root = context.root.empty() ? kCifar10Root : context.root;
 
   std::vector<std::string> names = train;
   names.insert(names.end(), test.begin(), test.end());
-  Files files = read_files(root, fetch_advice("cifar10", root, "data/cifar10"), names);
+  Files files = read_files(root, fetch_advice("cifar10", root, kCifar10Root), names);
   ByteImages train_images = take(files, train, test);
   ByteImages test_images = take(files, test, {});
   return make_image_splits(std::move(train_images), std::move(test_images), image, context.seed, class_names);

@@ -18,6 +18,7 @@ inline constexpr auto kCifar10Options =
                                           "data_batch_5.bin",
                                           "names of the files of the training split")),
                       list_of(text_option("test", "test_batch.bin", "names of the files of the test split"))});
+inline const std::string kCifar10Root = "data/cifar10";
 Splits open_cifar10(const DatasetContext& context);
 
 // Checks that `bytes`, a whole file, consists of complete records (at least one) with labels from 0 to 9. A pure

@@ -57,6 +57,10 @@ const std::vector<ddprun_dataset_plugin>& builtin_datasets() {
   return all;
 }
 
+std::string default_root(const std::string& name) {
+  return name == "mnist" ? kMnistRoot : name == "cifar10" ? kCifar10Root : "";
+}
+
 plugin::DatasetPlugin find_dataset(const std::string& name, const plugin::Registry& registry) {
   if (const auto* const table = builtin(name)) return {"", table};
   const bool is_path = name.find('/') != std::string::npos;

@@ -31,6 +31,9 @@ class DatasetError : public Error {
 // The built-in data sets, as the function tables that a plugin would export.
 const std::vector<ddprun_dataset_plugin>& builtin_datasets();
 
+// The folder, below the current one, where a data set is if data.root is empty; "" if it is not in the current folder.
+std::string default_root(const std::string& name);
+
 // Finds a data set: one of builtin_datasets(), with an empty path, or a plugin, by name or path. Throws
 // DatasetError("name") that lists the available names, and Error(plugin) for a plugin that the registry rejects or that
 // has the name of a built-in one. Thread-safe.
@@ -45,9 +48,11 @@ std::vector<plugin::Listed> list_plugins(const plugin::Registry& registry);
 //   linear         y = slope x + intercept + noise e, x and e standard normal; input {1}, target {1}, both float32.
 //                  Options: samples (10000), test_samples (1000), slope (2), intercept (3), noise (0.1),
 //                  seed (the experiment's).
-//   mnist          IDX files in root (default "data/mnist" below the current folder), plain or .gz; input {1, rows,
-//   fashion-mnist  cols} float32 in [0, 1], target {} int64. Default root of fashion-mnist: where Debian's package
-//                  dataset-fashion-mnist puts it. Options: those of images; mean (0) and std (1).
+//   mnist          IDX files in root (default "data/mnist" below the current folder), plain or .gz, or in MNIST/raw
+//   below fashion-mnist  root, as torchvision has them (FashionMNIST/raw); "idx3" may follow a dot, as in Kaggle's
+//   copies.
+//                  Input {1, rows, cols} float32 in [0, 1], target {} int64. Default root of fashion-mnist: where
+//                  Debian's package dataset-fashion-mnist puts it. Options: those of images; mean (0) and std (1).
 //   idx            The same for files of the user's own; root is required. One option more: classes (largest label
 //                  + 1).
 //   cifar10        The binary form in root (default "data/cifar10"); input {3, 32, 32}, target {} int64. Each file is

@@ -9,16 +9,24 @@
 namespace ddprun::data {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct Source {
   std::string root;
   std::string advice;  // what to do if a file is missing
+  std::string below;   // where torchvision puts the files, below root; "": nowhere
 };
 
-std::string path_of(const Source& source, const std::string& name) {
-  const std::string plain = (std::filesystem::path(source.root) / name).string();
-  const std::string path = find_file(plain);
-  if (path.empty()) throw InvalidDataset("root", "found neither " + plain + " nor " + plain + ".gz; " + source.advice);
-  return path;
+// `split` and `kind`: "train" and "images-idx3-ubyte". Some copies of MNIST have a dot before "idx".
+std::string path_of(const Source& source, const std::string& split, std::string kind) {
+  const fs::path root(source.root), plain = root / (split + "-" + kind);
+  std::vector<fs::path> places = {plain, plain / plain.filename()};  // Kaggle's archive has folders of the same names
+  kind[kind.find('-')] = '.';
+  places.push_back(root / (split + "-" + kind));
+  if (!source.below.empty()) places.push_back(root / source.below / plain.filename());
+  const std::string path = find_file(places);
+  if (!path.empty()) return path;
+  throw InvalidDataset("root", "found neither " + plain.string() + " nor " + plain.string() + ".gz; " + source.advice);
 }
 
 struct Files {
@@ -27,13 +35,14 @@ struct Files {
 };
 
 Files read_split(const Source& source, const std::string& split) {
-  Files files{read_idx(path_of(source, split + "-images-idx3-ubyte"), 3, "pixels"),
-              read_idx(path_of(source, split + "-labels-idx1-ubyte"), 1, "labels")};
+  Files files{read_idx(path_of(source, split, "images-idx3-ubyte"), 3, "pixels"),
+              read_idx(path_of(source, split, "labels-idx1-ubyte"), 1, "labels")};
   const int64_t images = files.images.header.extents[0];
   const int64_t labels = files.labels.header.extents[0];
   if (images != labels) {
-    throw InvalidDataset("root", files.labels.path + ": offset 4: " + std::to_string(labels) + " labels for the " +
-                                     std::to_string(images) + " images in " + files.images.path);
+    throw InvalidDataset("root", files.labels.path + ": offset 4: " + std::to_string(labels) +
+                                     (labels == 1 ? " label" : " labels") + " for the " + std::to_string(images) +
+                                     (images == 1 ? " image" : " images") + " in " + files.images.path);
   }
   return files;
 }
@@ -43,9 +52,10 @@ void check_labels(const IdxFile& file, std::size_t classes) {
   const auto wrong = std::find_if(labels.begin(), labels.end(), [&](uint8_t label) { return label >= classes; });
   if (wrong == labels.end()) return;
   const auto offset = file.header.bytes + static_cast<std::size_t>(wrong - labels.begin());
-  throw InvalidDataset("root", file.path + ": offset " + std::to_string(offset) + ": label " + std::to_string(*wrong) +
-                                   " in a data set of " + std::to_string(classes) + " classes (0 to " +
-                                   std::to_string(classes - 1) + ")");
+  throw InvalidDataset("root",
+                       file.path + ": offset " + std::to_string(offset) + ": label " + std::to_string(*wrong) +
+                           " in a data set of " + std::to_string(classes) +
+                           (classes == 1 ? " class (0)" : " classes (0 to " + std::to_string(classes - 1) + ")"));
 }
 
 void check_same_shape(const IdxFile& train, const IdxFile& test) {
@@ -100,9 +110,9 @@ Splits open_named(const std::string& name, const DatasetContext& context, const 
 }  // namespace
 
 Splits open_mnist(const DatasetContext& context) {
-  const std::string root = context.root.empty() ? "data/mnist" : context.root;
-  const std::string advice = fetch_advice("mnist", root, "data/mnist") + ", plain or .gz";
-  return open_named("mnist", context, {root, advice}, numbered(10));
+  const std::string root = context.root.empty() ? kMnistRoot : context.root;
+  const std::string advice = fetch_advice("mnist", root, kMnistRoot) + ", plain or .gz";
+  return open_named("mnist", context, {root, advice, "MNIST/raw"}, numbered(10));
 }
 
 Splits open_fashion_mnist(const DatasetContext& context) {
@@ -113,7 +123,7 @@ Splits open_fashion_mnist(const DatasetContext& context) {
           ? apt + " puts it there; or give the root data/fashion-mnist after \"ddprun data fetch fashion-mnist\""
           : fetch_advice("fashion-mnist", root, "data/fashion-mnist") + ", or none after " + apt;
   return open_named(
-      "fashion-mnist", context, {root, advice},
+      "fashion-mnist", context, {root, advice, "FashionMNIST/raw"},
       {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"});
 }
 
@@ -122,7 +132,7 @@ Splits open_idx(const DatasetContext& context) {
   const ImageSplitOptions image = read_image_split_options(options, 1);
   const int64_t classes = options.integer("classes");
   if (context.root.empty()) throw InvalidDataset("root", "expected the folder of " + four_files + ", plain or .gz");
-  const Source source{context.root, "put " + four_files + " there, plain or .gz"};
+  const Source source{context.root, "put " + four_files + " there, plain or .gz", ""};
   check_root(source.root, source.advice);
   Files train = read_split(source, "train");
   Files test = read_split(source, "t10k");

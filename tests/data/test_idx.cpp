@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "data/idx_files.hpp"
 #include "data/opening.hpp"
@@ -134,6 +136,36 @@ TEST_CASE("without a root mnist is searched in data/mnist") {
   std::filesystem::create_directory(here.path() / "data");
   std::filesystem::create_directory_symlink(files.path(), here.path() / "data" / "mnist");
   CHECK(builtin_error({"mnist", "", {}, 0}) == "opened");
+}
+
+TEST_CASE("the files have the names and folders of other copies of MNIST too") {
+  const IdxFolder plain;
+  const auto expected = fetch_all<int64_t>(*open_builtin({"mnist", plain.root(), {}, 0}).train);
+  // Moves each file, packed or not, to where `place` says.
+  const auto samples = [&](const std::string& data_set, const auto& place, bool packed) {
+    const IdxFolder folder;
+    for (const std::string name : {train_images, train_labels, test_images, test_labels}) {
+      std::ifstream file(folder.file(name), std::ios::binary);
+      const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+      std::filesystem::remove(folder.file(name));
+      const std::filesystem::path to = folder.path() / place(name);
+      std::filesystem::create_directories(to.parent_path());
+      folder.write(std::filesystem::relative(to, folder.path()).string() + (packed ? ".gz" : ""),
+                   packed ? gzip(bytes) : bytes);
+    }
+    return fetch_all<int64_t>(*open_builtin({data_set, folder.root(), {}, 0}).train);
+  };
+  const auto with_dot = [](std::string name) { return name.replace(name.find("-idx"), 1, "."); };
+  const auto below = [](const std::string& folder) { return [=](const std::string& name) { return folder + name; }; };
+  const auto of_kaggle = [](const std::string& name) { return name + "/" + name; };
+  for (const bool packed : {false, true}) {
+    CAPTURE(packed);
+    CHECK(samples("mnist", with_dot, packed) == expected);
+    CHECK(samples("idx", with_dot, packed) == expected);
+    CHECK(samples("mnist", below("MNIST/raw/"), packed) == expected);
+    CHECK(samples("fashion-mnist", below("FashionMNIST/raw/"), packed) == expected);
+  }
+  CHECK(samples("mnist", of_kaggle, false) == expected);
 }
 
 TEST_CASE("a folder in place of a file is refused") {
