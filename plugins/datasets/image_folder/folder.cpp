@@ -51,9 +51,9 @@ std::vector<std::string> class_folders(const fs::path& split) {
 // Whether a file is a sample. Formats that ImageFolder would read but this data set does not are an error: if they were
 // skipped, the indices would differ.
 bool is_picture(const fs::path& file) {
-  const std::string ending = detail::lower_case(file.extension().string());
+  const std::string name = detail::lower_case(file.filename().string());  // ".jpg" has no extension()
   const auto one_of = [&](const std::vector<std::string>& list) {
-    return std::find(list.begin(), list.end(), ending) != list.end();
+    return std::any_of(list.begin(), list.end(), [&](const std::string& ending) { return name.ends_with(ending); });
   };
   if (one_of({".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"})) {
     refuse(file, "image-folder reads PNG and JPEG; convert the picture or move it away");

@@ -2,6 +2,8 @@
 
 #include <jerror.h>
 
+#include <algorithm>
+#include <span>
 #include <stdexcept>
 #include <string>
 
@@ -15,6 +17,17 @@ constexpr int most_scans = 100;
 bool is_harmless(int message) {
   return message == JWRN_EXTRANEOUS_DATA || message == JWRN_TOO_MUCH_DATA || message == JWRN_ADOBE_XFORM ||
          message == JWRN_JFIF_MAJOR || message == JWRN_BOGUS_ICC;
+}
+
+// One row of CMYK as Adobe stores it, inverted, by the arithmetic of PIL's convert("RGB").
+void to_rgb(std::span<const uint8_t> row, uint8_t* rgb) {
+  for (std::size_t i = 0; i < row.size(); i += 4) {
+    const int light = row[i + 3];  // 255 - black
+    for (std::size_t colour = i; colour < i + 3; ++colour) {
+      const int product = (255 - row[colour]) * light + 128;
+      *rgb++ = static_cast<uint8_t>(std::max(0, light - (((product >> 8) + product) >> 8)));
+    }
+  }
 }
 
 }  // namespace
@@ -46,25 +59,25 @@ JpegDecoder::~JpegDecoder() {
 Format JpegDecoder::read_header() {
   guarded([&] { jpeg_read_header(&info_, TRUE); });
   const J_COLOR_SPACE space = info_.jpeg_color_space;
-  if (space == JCS_CMYK || space == JCS_YCCK) {
-    throw std::runtime_error("a CMYK JPEG, made for printing; convert it to RGB");
-  }
-  const bool grey = space == JCS_GRAYSCALE;
-  if (!grey && space != JCS_YCbCr && space != JCS_RGB) {
+  const bool grey = space == JCS_GRAYSCALE, cmyk = space == JCS_CMYK || space == JCS_YCCK;
+  if (!grey && !cmyk && space != JCS_YCbCr && space != JCS_RGB) {
     throw std::runtime_error("a JPEG of " + std::to_string(info_.num_components) +
-                             " components; expected 1 (grey) or 3 (colour)");
+                             " components; expected 1 (grey), 3 (colour) or 4 (CMYK)");
   }
-  info_.out_color_space = grey ? JCS_GRAYSCALE : JCS_RGB;
+  info_.out_color_space = grey ? JCS_GRAYSCALE : cmyk ? JCS_CMYK : JCS_RGB;
+  if (cmyk) cmyk_row_.resize(std::size_t{info_.image_width} * 4);
   return {{info_.image_width, info_.image_height}, grey ? 1 : 3};
 }
 
 void JpegDecoder::read_pixels(uint8_t* pixels) {
   guarded([&] {
     jpeg_start_decompress(&info_);
-    const std::size_t row_bytes = std::size_t{info_.output_width} * static_cast<std::size_t>(info_.output_components);
+    const std::size_t row_bytes = std::size_t{info_.output_width} * (info_.out_color_space == JCS_GRAYSCALE ? 1 : 3);
     while (info_.output_scanline < info_.output_height) {
-      JSAMPROW row = pixels + info_.output_scanline * row_bytes;
+      uint8_t* const out = pixels + info_.output_scanline * row_bytes;
+      JSAMPROW row = cmyk_row_.empty() ? out : cmyk_row_.data();
       jpeg_read_scanlines(&info_, &row, 1);
+      if (!cmyk_row_.empty()) to_rgb(cmyk_row_, out);
     }
     jpeg_finish_decompress(&info_);
   });

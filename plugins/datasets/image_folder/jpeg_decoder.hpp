@@ -7,12 +7,13 @@
 #include <jpeglib.h>
 
 #include <csetjmp>
+#include <vector>
 
 #include "picture.hpp"
 
 namespace ddprun::image_folder {
 
-// Baseline and progressive, 8 bits, grey or colour; CMYK is rejected. Damage that libjpeg would fill with grey is an
+// Baseline and progressive, 8 bits, grey, colour or CMYK. Damage that libjpeg would fill with grey is an
 // error; harmless defects (extra bytes between segments) are not.
 class JpegDecoder : public Decoder {
  public:
@@ -38,6 +39,7 @@ class JpegDecoder : public Decoder {
   jpeg_decompress_struct info_{};
   Errors errors_{};
   jpeg_progress_mgr progress_{};
+  std::vector<uint8_t> cmyk_row_;  // empty for other pictures
 };
 
 }  // namespace ddprun::image_folder

@@ -43,15 +43,16 @@ struct Planes {
 };
 
 // The size, from the file's header. Thread-safe. Throws InvalidDataset("root") with the path and the reason: not a
-// regular file, larger than 256 MiB, neither PNG nor JPEG, damaged before the pixels, more than 100 million pixels,
-// CMYK, or any other format that read_planes would reject.
+// regular file, larger than 256 MiB, neither PNG nor JPEG, damaged before the pixels, more than 100 million pixels, or
+// any other format that read_planes would reject.
 Size read_size(const std::string& path);
 
 // The pixels, 8 bits each, as red, green and blue (channels 3) or grey (channels 1). Equal to PIL's convert("RGB") and
-// convert("L"): alpha, transparency and gamma are ignored, palettes are applied, grey is repeated, and colour is
-// converted to grey by (19595 red + 38470 green + 7471 blue + 32768) >> 16. One difference: of 16-bit values the upper
-// 8 bits are used; PIL clips 16-bit grey at 255. The orientation in EXIF data is ignored. Thread-safe. Throws as above,
-// also if the file is truncated or damaged; the planes are undefined then.
+// convert("L"): CMYK becomes RGB without a colour profile, alpha, transparency and gamma are ignored, palettes are
+// applied, grey is repeated, and colour is converted to grey by (19595 red + 38470 green + 7471 blue + 32768) >> 16.
+// One difference: of 16-bit values the upper 8 bits are used; PIL clips 16-bit grey at 255. The orientation in EXIF
+// data is ignored. Thread-safe. Throws as above, also if the file is truncated or damaged; the planes are undefined
+// then.
 void read_planes(const std::string& path, int channels, Planes& planes);
 
 // Converts interleaved pixels of 1 or 3 channels to planes of `channels`; see read_planes. Sizes must match.

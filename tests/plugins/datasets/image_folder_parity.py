@@ -67,6 +67,11 @@ def write_jpegs(folder, size):
             picture(*size).save(folder / f"q{quality}s{subsampling}.jpg", quality=quality, subsampling=subsampling)
     picture(*size).save(folder / "progressive.JPEG", progressive=True, subsampling=2)
     picture(*size).convert("L").save(folder / "grey.jpeg")
+    picture(*size).save(folder / ".jpg", format="JPEG")
+    black = picture(*size).convert("L").point(lambda value: value // 3)
+    for name, cover in (("cmyk.jpg", None), ("cmyk-black.jpg", black)):
+        inks = picture(*size).convert("CMYK").split()
+        Image.merge("CMYK", (*inks[:3], cover or inks[3])).save(folder / name, quality=95)
     exif = Image.Exif()
     exif[0x0112] = 6
     picture(*size).save(folder / "turned.jpg", exif=exif)

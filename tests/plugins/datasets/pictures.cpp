@@ -79,8 +79,12 @@ std::string jpeg(const JpegPicture& picture) {
   info.image_width = picture.width;
   info.image_height = picture.height;
   info.input_components = picture.components;
-  info.in_color_space = picture.components == 1 ? JCS_GRAYSCALE : picture.components == 3 ? JCS_RGB : JCS_CMYK;
+  info.in_color_space = picture.components == 1   ? JCS_GRAYSCALE
+                        : picture.components == 3 ? JCS_RGB
+                        : picture.components == 4 ? JCS_CMYK
+                                                  : JCS_UNKNOWN;
   jpeg_set_defaults(&info);
+  if (picture.ycck) jpeg_set_colorspace(&info, JCS_YCCK);
   jpeg_set_quality(&info, picture.quality, TRUE);
   const std::vector<jpeg_scan_info> scans = scans_per_coefficient(picture.components);
   if (picture.scans == JpegScans::progressive) jpeg_simple_progression(&info);

@@ -36,6 +36,7 @@ struct JpegPicture {
   std::string rows;
   int quality = 90;
   JpegScans scans = JpegScans::baseline;
+  bool ycck = false;  // CMYK stored as YCCK
 };
 std::string jpeg(const JpegPicture& picture);
 

@@ -61,6 +61,17 @@ TEST_CASE("files in subfolders are ordered by the subfolder's whole path, as wit
   CHECK(reds(*open_folder(folder.root()).train) == std::vector<int>{0, 2, 1, 3});
 }
 
+TEST_CASE("a file whose whole name is an ending is a picture too, as for ImageFolder") {
+  const PictureFolder folder;
+  const std::string bytes = png(1, 1, "abc");
+  folder.add("train/a/.jpg", bytes);
+  folder.add("train/a/.PNG", bytes);
+  folder.add("train/a/jpg", bytes);
+  CHECK(open_folder(folder.root()).train->size() == 2);
+  folder.add("train/a/.webp", bytes);
+  CHECK(opening_error(folder).starts_with("root: train/a/.webp: "));
+}
+
 TEST_CASE("file endings ignore case, a picture's kind comes from its bytes, and other files are no pictures") {
   const PictureFolder folder;
   folder.add("train/c/a.PNG", dot(1));

@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 
 #include "plugins/datasets/image_folder.hpp"
 
@@ -110,6 +112,35 @@ TEST_CASE("a JPEG is close to its source, baseline and progressive, in colour an
     const auto repeated = pixels_of(one);
     CHECK(repeated.size() == 3 * expected.size());
     CHECK(std::equal(repeated.begin(), repeated.begin() + 960, repeated.begin() + 960));
+  }
+}
+
+TEST_CASE("a CMYK JPEG, also as YCCK, has the colours of PIL's convert") {
+  struct Case {
+    std::array<int, 4> stored;  // inverted, as Adobe stores CMYK
+    std::vector<int> rgb;       // PIL's
+    int grey;
+  };
+  const std::vector<Case> cases = {{{200, 100, 50, 255}, {200, 100, 50}, 124},
+                                   {{200, 100, 50, 128}, {100, 50, 25}, 62},
+                                   {{0, 255, 17, 90}, {0, 90, 6}, 54},
+                                   {{255, 255, 255, 255}, {255, 255, 255}, 255},
+                                   {{10, 20, 30, 0}, {0, 0, 0}, 0}};
+  for (const Case& one : cases) {
+    CAPTURE(one.stored[0]);
+    std::string rows;
+    for (int pixel = 0; pixel < 64; ++pixel) {
+      for (const int value : one.stored) rows += static_cast<char>(value);
+    }
+    for (const bool ycck : {false, true}) {
+      CAPTURE(ycck);
+      const std::string file =
+          jpeg({.width = 8, .height = 8, .components = 4, .rows = rows, .quality = 100, .ycck = ycck});
+      const std::vector<int> colour = pixels_of(file);
+      REQUIRE(colour.size() == 3 * 64);
+      CHECK(largest_difference({colour[0], colour[64], colour[191]}, one.rgb) <= (ycck ? 2 : 1));
+      CHECK(std::abs(pixels_of(file, grey).at(0) - one.grey) <= (ycck ? 2 : 1));
+    }
   }
 }
 
