@@ -134,6 +134,7 @@ class Reader {
   }
 
   void parse_metadata(const Json& json) {
+    if (json.is_null()) return;  // the safetensors library reads it as no metadata
     if (!json.is_object()) refuse("__metadata__ is not a JSON object");
     for (const auto& [key, value] : json.items()) {
       if (!value.is_string()) refuse("__metadata__: " + shown(key) + " is not a string");

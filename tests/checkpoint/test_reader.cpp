@@ -113,12 +113,20 @@ TEST_CASE("impossible lengths of the header are refused") {
   }
 }
 
+TEST_CASE("metadata that is null counts as none, as for the safetensors library") {
+  const TempDir dir;
+  const File file = read_safetensors(dir.write("null.safetensors", foreign("{\"__metadata__\":null}", 0)), false);
+  CHECK(file.metadata.empty());
+  CHECK(file.tensors.empty());
+}
+
 TEST_CASE("headers that violate the format are refused") {
   const TempDir dir;
   CHECK(refusal(dir, "") == "truncated: 0 bytes are too few for a checkpoint");
   CHECK(refusal(dir, foreign("[1]", 0)) == "the header is not a JSON object");
   CHECK(refusal(dir, foreign("{\"a\":", 0)) == "the header is not a JSON object");
   CHECK(refusal(dir, foreign(std::string(100'000, '['), 0)) == "the header is not a JSON object");
+  CHECK(refusal(dir, foreign("{\"__metadata__\":[]}", 0)) == "__metadata__ is not a JSON object");
   CHECK(refusal(dir, foreign("{\"__metadata__\":{\"a\":1}}", 0)) == "__metadata__: \"a\" is not a string");
   CHECK(refusal(dir, foreign("{\"w\":{}}", 0)) == "tensor \"w\": expected dtype, shape and data_offsets");
   CHECK(refusal(dir, foreign(R"({"w":{"dtype":"F99","shape":[],"data_offsets":[0,4]}})", 4)) ==

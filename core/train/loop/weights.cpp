@@ -45,8 +45,9 @@ torch::Tensor tensor_like(const torch::Tensor& like, const checkpoint::File& fil
 
 namespace {
 
-constexpr std::size_t kMostNamed = 2;    // per kind of difference
-const std::string kWrapped = "module.";  // the prefix that DistributedDataParallel adds to each name
+constexpr std::size_t kMostNamed = 2;                // per kind of difference
+const std::string kBatches = "num_batches_tracked";  // of BatchNorm
+const std::string kWrapped = "module.";              // the prefix that DistributedDataParallel adds to each name
 
 // `F32 [64, 3, 7, 7]`
 std::string kind(const std::string& dtype, const std::vector<int64_t>& shape) {
@@ -59,6 +60,10 @@ struct Differences {
   bool none() const { return missing.empty() && other.empty() && foreign.empty(); }
 };
 
+bool may_be_missing(const std::string& name) {
+  return name == kBatches || name.ends_with("." + kBatches);
+}
+
 Differences differences(const std::vector<NamedTensor>& wanted, const checkpoint::File& file,
                         const std::string& others) {
   std::map<std::string, const checkpoint::Tensor*> rest;
@@ -67,6 +72,7 @@ Differences differences(const std::vector<NamedTensor>& wanted, const checkpoint
   for (const NamedTensor& item : wanted) {
     const auto here = rest.find(item.name);
     if (here == rest.end()) {
+      if (may_be_missing(item.name)) continue;
       found.missing.push_back("\"" + item.name + "\" is missing");
       continue;
     }
@@ -97,8 +103,9 @@ std::string describe(const Differences& differences) {
 bool wrapped(const std::vector<NamedTensor>& wanted, const checkpoint::File& file) {
   std::set<std::string> names;
   for (const checkpoint::Tensor& tensor : file.tensors) names.insert(tensor.name);
-  return std::all_of(wanted.begin(), wanted.end(),
-                     [&](const NamedTensor& item) { return names.contains(kWrapped + item.name); });
+  return std::all_of(wanted.begin(), wanted.end(), [&](const NamedTensor& item) {
+    return may_be_missing(item.name) || names.contains(kWrapped + item.name);
+  });
 }
 
 // With a non-finite value a network computes only NaN, and the error would blame the loss.
@@ -107,13 +114,15 @@ void refuse_infinite(const std::string& path, const std::string& name, const tor
   throw Error(ExitCode::usage, path + ": tensor \"" + name + "\" holds a value that is NaN or infinite");
 }
 
-// The module's tensors as the file has them: views of the file's bytes.
+// The module's tensors as the file has them: views of the file's bytes, or 0 if one may be missing.
 std::map<std::string, torch::Tensor> tensors_of(const torch::nn::Module& module, checkpoint::File& file) {
   std::map<std::string, torch::Tensor> loaded;
   for (const NamedTensor& item : state(module)) {
     const auto here = std::find_if(file.tensors.begin(), file.tensors.end(),
                                    [&](const checkpoint::Tensor& tensor) { return tensor.name == item.name; });
-    loaded[item.name] = torch::from_blob(here->data.data(), here->shape, item.tensor.dtype());
+    loaded[item.name] = here == file.tensors.end()
+                            ? torch::zeros_like(item.tensor, torch::kCPU)
+                            : torch::from_blob(here->data.data(), here->shape, item.tensor.dtype());
   }
   return loaded;
 }

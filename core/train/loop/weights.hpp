@@ -34,8 +34,9 @@ const checkpoint::Tensor* find_tensor(const checkpoint::File& file, const std::s
 torch::Tensor tensor_like(const torch::Tensor& like, const checkpoint::File& file, const checkpoint::Tensor& tensor);
 
 // Throws Error(usage) unless the file holds exactly the module's parameters and buffers, under the names of PyTorch's
-// state_dict, with their shapes and dtypes. The message names the first differences and counts the rest. Tensors of the
-// file whose names begin with `others` (if not empty) are left to others.
+// state_dict, with their shapes and dtypes. Files of PyTorch before 0.4.1 have no num_batches_tracked, which may be
+// missing: it counts as 0, as for load_state_dict. The message names the first differences and counts the rest. Tensors
+// of the file whose names begin with `others` (if not empty) are left to others.
 void require_weights(const torch::nn::Module& module, const checkpoint::File& file, const std::string& others = "");
 // Overwrites all parameters and buffers with those of a file that require_weights() accepts.
 void copy_weights(const torch::nn::Module& module, checkpoint::File& file);

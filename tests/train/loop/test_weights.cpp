@@ -112,10 +112,22 @@ TEST_CASE("a checkpoint of ddprun loads, into channels_last too, and a damaged o
         }).ends_with("its bytes do not match its checksum: the file is damaged"));
 }
 
+TEST_CASE("num_batches_tracked, which old files of PyTorch lack, counts as 0 if it is missing") {
+  const TempDir dir;
+  State old = other_state();
+  old.erase("bn.num_batches_tracked");
+  const Layers module;
+  module.named_buffers()["bn.num_batches_tracked"].fill_(7);
+  train::load_weights(module, write_plain(dir, old));
+  State loaded = state_of(module);
+  CHECK(loaded["bn.num_batches_tracked"].item<int64_t>() == 0);
+  CHECK(torch::equal(loaded["bn.running_var"], old["bn.running_var"]));
+}
+
 TEST_CASE("weights with a missing buffer or an extra tensor are refused, and nothing is loaded") {
   State state = other_state();
-  state.erase("bn.num_batches_tracked");
-  CHECK(fault_of(state) == "\"bn.num_batches_tracked\" is missing");
+  state.erase("bn.running_mean");
+  CHECK(fault_of(state) == "\"bn.running_mean\" is missing");
   state = other_state();
   state["fc.weight"] = torch::ones({1});
   CHECK(fault_of(state) == "\"fc.weight\" is not the model's");
@@ -135,7 +147,7 @@ TEST_CASE("weights of another shape or dtype are refused, although their bytes w
 
 TEST_CASE("of many differences the first few are named, and the others counted") {
   CHECK(fault_of({{"x", torch::ones({1})}}) ==
-        "\"conv.weight\" is missing; \"bn.weight\" is missing; \"x\" is not the model's; and 4 more");
+        "\"conv.weight\" is missing; \"bn.weight\" is missing; \"x\" is not the model's; and 3 more");
 }
 
 TEST_CASE("weights of a module in DistributedDataParallel are refused with what to save instead") {
