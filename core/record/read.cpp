@@ -127,11 +127,10 @@ std::vector<std::vector<Record>> read_growing(const std::string& dir, const std:
 }
 
 Run run_in(const std::string& dir) {
-  if (!fs::is_directory(dir)) throw Error(ExitCode::usage, dir + ": no folder of a run");
   Run run;
   run.dir = dir;
   run.config = file_in(dir, "config.toml");
-  if (!fs::is_regular_file(run.config)) throw Error(ExitCode::usage, run.config + ": missing: no folder of a run");
+  if (!fs::is_regular_file(run.config)) throw Error(ExitCode::usage, no_run(dir));
   return run;
 }
 
@@ -210,6 +209,12 @@ std::vector<std::vector<ParityRecord>> read_parity(const std::string& dir, int r
 
 std::vector<std::vector<GpuRecord>> read_gpus(const std::string& dir, int ranks) {
   return read_ranks<GpuRecord>(dir, "gpus", ranks, gpu_of);
+}
+
+std::string no_run(const std::string& dir) {
+  const std::string hint = run_hint(dir);
+  return dir + ": no folder of a run" +
+         (hint.empty() ? "; give the run folder, which a training names at its end" : hint);
 }
 
 bool is_run(const std::string& dir) {

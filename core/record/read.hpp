@@ -56,5 +56,7 @@ bool has_summary(const std::string& dir);
 
 // True if `dir` looks like the folder of a run: it has a config.toml and steps of rank 0.
 bool is_run(const std::string& dir);
+// The error for a folder that is none.
+std::string no_run(const std::string& dir);
 
 }  // namespace ddprun::record

@@ -8,11 +8,15 @@
 #include <ctime>
 #include <filesystem>
 #include <system_error>
+#include <tuple>
 
-#include "base/file.hpp"
+#include "base/log.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::record {
 namespace {
+
+namespace fs = std::filesystem;
 
 std::string timestamp() {
   const std::time_t now = std::time(nullptr);
@@ -33,18 +37,32 @@ bool ends_with_time(std::string_view text) {
 
 }  // namespace
 
-std::string make_run_dir(const std::string& output, const std::string& name) {
+std::string make_run_dir(const std::string& output, const std::string& name, const std::string& key) {
+  const auto fail = [&](const std::string& path, int number) {
+    throw Error(ExitCode::failure,
+                key + ": cannot create folder " + path + ": " + std::generic_category().message(number));
+  };
   std::error_code error;
-  std::filesystem::create_directories(output, error);
-  if (error) throw_file_error("create folder", output, error.value());
+  fs::create_directories(output, error);
+  if (error) fail(output, error.value());
 
-  const std::string base = (std::filesystem::path(output) / (name + "-" + timestamp())).string();
-  std::string path = base;
-  // mkdir checks and creates the name atomically, so two processes never get the same folder.
-  for (int suffix = 2; ::mkdir(path.c_str(), 0777) != 0; ++suffix) {
-    if (errno != EEXIST) throw_file_error("create folder", path, errno);
-    path = base + "-" + std::to_string(suffix);
+  RunName run{name, timestamp()};
+  if (const auto runs = runs_in(output, name); !runs.empty()) {
+    const RunName newest = *parse_run_name(fs::path(runs.front()).filename().string());
+    if (newest.time > run.time) {
+      log::warning("the clock is behind that of " + runs.front() +
+                   ": the new run folder gets the next number after it");
+    }
+    if (newest.time >= run.time) run = {name, newest.time, newest.number + 1};
   }
+  // mkdir checks and creates the name atomically, so two processes never get the same folder.
+  std::string path;
+  do {
+    path = file_in(output, name + "-" + run.time + (run.number == 1 ? "" : "-" + std::to_string(run.number)));
+    ++run.number;
+    errno = 0;
+  } while (::mkdir(path.c_str(), 0777) != 0 && errno == EEXIST);
+  if (errno != 0) fail(path, errno);
   return path;
 }
 
@@ -64,8 +82,28 @@ std::optional<RunName> parse_run_name(std::string_view folder) {
   return parts;
 }
 
+std::vector<std::string> runs_in(const std::string& output, const std::optional<std::string>& name) {
+  std::vector<std::tuple<std::string, int64_t, std::string>> found;
+  std::error_code error;
+  for (fs::directory_iterator at(output, error), end; !error && at != end; at.increment(error)) {
+    const auto parts = parse_run_name(at->path().filename().string());
+    if (parts && parts->name == name.value_or(parts->name)) {
+      found.emplace_back(parts->time, parts->number, at->path().string());
+    }
+  }
+  std::sort(found.rbegin(), found.rend());
+  std::vector<std::string> runs;
+  for (auto& [time, number, path] : found) runs.push_back(std::move(path));
+  return runs;
+}
+
+std::string run_hint(const std::string& folder) {
+  const auto runs = runs_in(folder);
+  return runs.empty() ? "" : "; did you mean " + runs.front() + "?";
+}
+
 std::string file_in(const std::string& run_dir, const std::string& name) {
-  return (std::filesystem::path(run_dir) / name).string();
+  return (fs::path(run_dir) / name).string();
 }
 
 }  // namespace ddprun::record

@@ -5,13 +5,17 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ddprun::record {
 
 // Creates <output>/<name>-<YYYYmmdd-HHMMSS> (local time; "-2", "-3", ... appended if the name exists) with its parents
-// and returns its path. Two processes never get the same folder. The launcher calls it once and passes the path to the
-// ranks. Throws Error(failure) with path and errno's text.
-std::string make_run_dir(const std::string& output, const std::string& name);
+// and returns its path. If the clock is behind that of an earlier run of this name, the folder gets that run's time and
+// the next number, with a warning: the folder is always the newest of its name. Two processes never get the same
+// folder. The launcher calls it once and passes the path to the ranks. Throws Error(failure) with `key`, which gives
+// the output, path and errno's text.
+std::string make_run_dir(const std::string& output, const std::string& name,
+                         const std::string& key = "experiment.output");
 
 // The path of a file in a run folder.
 std::string file_in(const std::string& run_dir, const std::string& name);
@@ -24,5 +28,11 @@ struct RunName {
 };
 // Nothing for other names.
 std::optional<RunName> parse_run_name(std::string_view folder);
+
+// The run folders in `output`, newest first; with a name, only those of that name. None if it cannot be read.
+std::vector<std::string> runs_in(const std::string& output, const std::optional<std::string>& name = std::nullopt);
+
+// For an error about a folder that is no run's: "; did you mean <its newest run>?", or "" if it has no runs.
+std::string run_hint(const std::string& folder);
 
 }  // namespace ddprun::record

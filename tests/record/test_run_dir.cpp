@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "record/run_dir.hpp"
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "tools/conformance/temp_dir.hpp"
 
@@ -38,6 +37,22 @@ TEST_CASE("runs that start in the same second get different folders") {
   for (const std::string& path : paths) CHECK(std::filesystem::is_directory(path));
 }
 
+TEST_CASE("a run is the newest of its name, although the clock was ahead when an earlier one started") {
+  const TempDir dir;
+  for (const char* name : {"a-20991231-235959-3", "a-20200101-000000", "b-20991231-235959-9", "a-no-run"}) {
+    std::filesystem::create_directory(dir.path() / name);
+  }
+  const auto in_dir = [&](const std::string& name) { return (dir.path() / name).string(); };
+  CHECK(record::make_run_dir(dir.path().string(), "a") == in_dir("a-20991231-235959-4"));
+  CHECK(record::make_run_dir(dir.path().string(), "a") == in_dir("a-20991231-235959-5"));
+  CHECK(record::runs_in(dir.path().string(), "a").front() == in_dir("a-20991231-235959-5"));
+  CHECK(record::runs_in(dir.path().string(), "a").back() == in_dir("a-20200101-000000"));
+  CHECK(record::runs_in(dir.path().string()).size() == 5);
+  CHECK(record::run_hint(dir.path().string()) == "; did you mean " + in_dir("b-20991231-235959-9") + "?");
+  CHECK(record::run_hint(in_dir("a-no-run")).empty());
+  CHECK(record::runs_in(in_dir("none")).empty());
+}
+
 TEST_CASE("the name of a run folder is parsed from its end, and other names are ignored") {
   const auto parsed = [](const std::string& folder) {
     const auto parts = record::parse_run_name(folder);
@@ -61,7 +76,7 @@ TEST_CASE("the name of a run folder is parsed from its end, and other names are 
 TEST_CASE("an output that is a file is reported with its path") {
   const TempDir dir;
   const std::string file = dir.write("runs", "not a folder");
-  const std::string error = error_of([&] { record::make_run_dir(file, "x"); });
-  CHECK(error.starts_with("1: "));
-  CHECK(contains(error, file + ": Not a directory"));
+  CHECK(error_of([&] { record::make_run_dir(file, "x"); }) ==
+        "1: experiment.output: cannot create folder " + file + ": Not a directory");
+  CHECK(error_of([&] { record::make_run_dir(file, "x", "--output"); }).starts_with("1: --output: cannot create "));
 }

@@ -116,7 +116,7 @@ StepParts typical_of(const std::vector<StepParts>& steps) {
 }
 
 Recording read_recording(const std::string& run_dir) {
-  if (!record::is_run(run_dir)) refuse(run_dir, "no folder of a run");
+  if (!record::is_run(run_dir)) throw Error(ExitCode::usage, record::no_run(run_dir));
   const record::Run run = record::read_run(run_dir);
   const record::Summary& summary = run.summary;
   if (summary.strategy != "ddp") {

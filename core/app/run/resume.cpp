@@ -33,28 +33,13 @@ checkpoint::Commit newest_commit(const std::string& folder) {
   const std::string dir = fs::is_directory(inner, unread) ? inner.string() : folder;
   checkpoint::remove_left_overs(dir);
   const auto commit = checkpoint::newest_whole(dir);
-  if (!commit) throw Error(ExitCode::usage, folder + ": holds no checkpoint");
+  if (!commit) throw Error(ExitCode::usage, folder + ": holds no checkpoint" + record::run_hint(folder));
   return *commit;
 }
 
-// The run folders of a name, newest first.
-std::vector<fs::path> runs_of(const config::Experiment::Identity& experiment) {
-  std::vector<std::tuple<std::string, int64_t, fs::path>> found;
-  std::error_code fault;
-  for (fs::directory_iterator at(experiment.output, fault), end; !fault && at != end; at.increment(fault)) {
-    const auto parts = record::parse_run_name(at->path().filename().string());
-    if (parts && parts->name == experiment.name) found.emplace_back(parts->time, parts->number, at->path());
-  }
-  std::sort(found.rbegin(), found.rend());
-  std::vector<fs::path> runs;
-  for (auto& [time, number, path] : found) runs.push_back(std::move(path));
-  return runs;
-}
-
 std::optional<checkpoint::Commit> latest_commit(const config::Experiment::Identity& experiment) {
-  for (const fs::path& run : runs_of(experiment)) {
-    const auto commits = checkpoint::list_commits((run / "checkpoints").string());
-    if (!commits.empty()) return newest_commit(run.string());
+  for (const std::string& run : record::runs_in(experiment.output, experiment.name)) {
+    if (!checkpoint::list_commits(record::file_in(run, "checkpoints")).empty()) return newest_commit(run);
   }
   return std::nullopt;
 }

@@ -58,7 +58,7 @@ TEST_CASE("with accumulation, buckets are full in the last of several backwards"
 TEST_CASE("a run that cannot be replayed is refused with the reason") {
   const TempDir folder;
   const auto error = [](const std::string& path) { return error_of([&] { read_recording(path); }); };
-  CHECK(error("nowhere") == "2: nowhere: no folder of a run");
+  CHECK(error("nowhere") == "2: nowhere: no folder of a run; give the run folder, which a training names at its end");
   SomeRun single = traced_run();
   single.summary.strategy = "single";
   CHECK(contains(error(write_traced_run(folder, single)),
