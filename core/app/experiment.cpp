@@ -1,24 +1,11 @@
 #include "app/experiment.hpp"
 
 #include <cstdlib>
-#include <filesystem>
 
 #include "launch/cores.hpp"
 
 namespace ddprun::app {
 namespace {
-
-// The command line's options as keys of the config.
-std::vector<std::string> overrides_of(const Arguments& arguments) {
-  std::vector<std::string> overrides = arguments.overrides;
-  const auto add = [&](const char* key, std::optional<int> value) {
-    if (value) overrides.push_back(std::string(key) + "=" + std::to_string(*value));
-  };
-  add("launch.nproc", arguments.nodes.nproc);
-  add("launch.max_restarts", arguments.nodes.max_restarts);
-  if (arguments.tensorboard) overrides.emplace_back("log.tensorboard=true");
-  return overrides;
-}
 
 std::optional<int64_t> ranks_elsewhere(const console::NodeOptions& options, const std::optional<launch::World>& world) {
   if (world) return world->on_one_host() ? std::nullopt : std::optional<int64_t>(world->size);
@@ -40,12 +27,23 @@ std::optional<launch::World> find_world(const Arguments& arguments) {
 }
 
 config::Loaded load_experiment(const Arguments& arguments, const std::optional<launch::World>& world) {
-  return config::load(arguments.config, overrides_of(arguments), ranks_elsewhere(arguments.nodes, world));
+  std::vector<std::string> overrides = arguments.overrides;
+  config::Typed typed;
+  const auto add = [&](const std::string& override, const std::string& option) {
+    overrides.push_back(override);
+    typed[override] = option;
+  };
+  const auto add_count = [&](const std::string& key, const std::string& option, std::optional<int> count) {
+    if (count) add(key + "=" + std::to_string(*count), option + " " + std::to_string(*count));
+  };
+  add_count("launch.nproc", "--nproc-per-node", arguments.nodes.nproc);
+  add_count("launch.max_restarts", "--max-restarts", arguments.nodes.max_restarts);
+  if (arguments.tensorboard) add("log.tensorboard=true", "--tensorboard");
+  return config::load(arguments.config, overrides, ranks_elsewhere(arguments.nodes, world), typed);
 }
 
 void choose_wait_policy(const Arguments& arguments) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
-  if (!std::filesystem::is_regular_file(arguments.config)) return;
   const auto world = find_world(arguments);
   const config::Experiment experiment = load_experiment(arguments, world).experiment;
   if (experiment.launch.device != "cpu") return;

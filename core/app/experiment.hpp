@@ -18,8 +18,7 @@ config::Loaded load_experiment(const Arguments& arguments, const std::optional<l
 
 // Sets OMP_WAIT_POLICY=passive if the compute threads of this host's ranks leave no core free: a thread that spins
 // while it waits then keeps the core from a thread that has work. LibTorch's OpenMP reads the variable when it is
-// loaded. Does nothing if the user has set OMP_WAIT_POLICY or GOMP_SPINCOUNT, for a GPU, and if the config cannot be
-// read twice.
+// loaded. Does nothing if the user has set OMP_WAIT_POLICY or GOMP_SPINCOUNT, and for a GPU.
 void choose_wait_policy(const Arguments& arguments);
 
 }  // namespace ddprun::app

@@ -126,11 +126,11 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
   return code;
 }
 
-// launch.nproc if --set gives it: the launcher must have started as many ranks on this host. That of the file is not
-// compared, so that one file can be used under any launcher.
+// launch.nproc if the command line gives it: the launcher must have started as many ranks on this host. That of the
+// file is not compared, so that one file can be used under any launcher.
 std::optional<int> explicit_nproc(const config::Loaded& loaded) {
   const config::Place* place = loaded.sources.find("launch.nproc");
-  const bool given = place != nullptr && place->where.starts_with("--set") && loaded.experiment.launch.nproc > 0;
+  const bool given = place != nullptr && place->on_command_line() && loaded.experiment.launch.nproc > 0;
   if (!given || loaded.experiment.strategy.kind != "ddp") return std::nullopt;
   return static_cast<int>(loaded.experiment.launch.nproc);
 }
@@ -185,7 +185,8 @@ ExitCode train(const Arguments& arguments) {
     if (!own && world->rank == 0) {
       name_unused_keys(loaded);
       report_choice_by_test_set(loaded.experiment);
-      log::info(world->launcher + " has started " + std::to_string(world->size) + " ranks" +
+      log::info(world->launcher + " has started " + std::to_string(world->size) +
+                (world->size == 1 ? " rank" : " ranks") +
                 (loaded.sources.given("launch.nproc") ? "; launch.nproc is not used" : ""));
     }
     const bool own_log = !own || run_dir == nullptr;  // no launcher of this host keeps it

@@ -93,7 +93,7 @@ void replace_safetensors(const std::string& path, const std::vector<TensorView>&
   if (const std::string folder = missing_folder(path); !folder.empty()) {
     throw Error(ExitCode::failure, "cannot write " + path + ": there is no folder " + folder);
   }
-  const fs::path file(path);
+  const fs::path file(end_of_links(path));
   const std::string dir = file.has_parent_path() ? file.parent_path().string() : ".", name = file.filename().string();
   for_each_name(dir, [&](const std::string& other) {
     if (is_left_over_of(name, other)) remove(in(dir, other));
@@ -161,7 +161,7 @@ std::string best_path(const std::string& dir) {
 }
 
 CheckpointFolder::CheckpointFolder(std::string dir, int64_t keep) : dir_(std::move(dir)), keep_(keep) {
-  if (keep_ < 1) throw std::logic_error("a checkpoint folder keeps at least one commit");
+  if (keep_ < 0) throw std::logic_error("a checkpoint folder keeps at least one commit");
   create_folder(dir_);
   remove_left_overs(dir_);
   remove_lone_states(dir_, std::numeric_limits<int64_t>::max());
@@ -188,7 +188,7 @@ std::string CheckpointFolder::save_best(int64_t step, int64_t epoch, const std::
 void CheckpointFolder::prune() const {
   const std::vector<Commit> all = commits();
   const auto keep = static_cast<size_t>(keep_);
-  for (size_t i = 0; i + keep < all.size(); ++i) remove(all[i].path);
+  for (size_t i = 0; keep > 0 && i + keep < all.size(); ++i) remove(all[i].path);
   remove_lone_states(dir_, all.back().step);
 }
 

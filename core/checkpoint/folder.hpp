@@ -1,4 +1,4 @@
-// The folder of one run's checkpoints: commits are atomic; the newest `keep` are kept.
+// The folder of one run's checkpoints: commits are atomic; the newest `keep`, or all, are kept.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ void save_state(const std::string& dir, int64_t step, int rank, const std::vecto
 // One writer (rank 0) at a time; any process may read at any time.
 class CheckpointFolder {
  public:
-  // Creates the folder with its parents. keep >= 1. Removes what dead writers left: temporary files, and states without
-  // a commit. Throws Error(failure) with path and errno.
+  // Creates the folder with its parents. keep >= 1, or 0: all. Removes what dead writers left: temporary files, and
+  // states without a commit. Throws Error(failure) with path and errno.
   CheckpointFolder(std::string dir, int64_t keep);
 
   // Commits the state after `step`: writes a temporary file in the same folder, syncs it, renames it, and syncs the
@@ -58,9 +58,9 @@ class CheckpointFolder {
   int64_t keep_;
 };
 
-// Replaces one file atomically: writes a temporary file in the same folder, syncs it, renames it to `path`, and syncs
-// the folder. First removes what dead writers of this path left. The folder must exist. Throws Error(failure) with
-// path, bytes and errno; the old file is unchanged then, and no temporary file stays.
+// Replaces the file where the links of `path` end, atomically: writes a temporary file in the same folder, syncs it,
+// renames it, and syncs the folder. First removes what dead writers of this path left. The folder must exist. Throws
+// Error(failure) with path, bytes and errno; the old file is unchanged then, and no temporary file stays.
 void replace_safetensors(const std::string& path, const std::vector<TensorView>& tensors, const Metadata& metadata);
 
 // The commits of a folder, oldest first; none if it does not exist. Throws Error(failure) if it cannot be listed.

@@ -229,7 +229,8 @@ std::string accumulate_error(int64_t accumulate, int64_t rank_batch) {
 
 std::string warmup_error(int64_t warmup, int64_t steps) {
   if (warmup < steps || warmup == 0) return "";
-  return "leaves nothing of the run, which has " + std::to_string(steps) + " steps; use fewer";
+  return "leaves nothing of the run, which has " + std::to_string(steps) + (steps == 1 ? " step" : " steps") +
+         "; use fewer";
 }
 
 }  // namespace ddprun::config

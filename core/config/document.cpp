@@ -34,7 +34,8 @@ std::string advice_on_quotes(const std::string& text, std::size_t line) {
 
 }  // namespace
 
-Document::Document(const std::string& text, const std::string& path, Errors& errors) : path_(path), faults_(errors) {
+Document::Document(const std::string& text, const std::string& path, Errors& errors)
+    : path_(path), text_(text), faults_(errors) {
   try {
     parsed_.push_back(parse_toml(text, path));
   } catch (const toml::parse_error& error) {
@@ -63,7 +64,7 @@ void Document::take_file() {
       take_table(name, *content);
     } else {
       Place place = at(node.source());
-      place.value = node_text(node);
+      place.value = node_text(node, text_);
       faults_.add_key(place, name, "expected a table: [" + name + "] on a line of its own");
     }
   }
@@ -94,7 +95,7 @@ void Document::take_option(const Key& key, const std::string& option, const toml
 }
 
 void Document::put(const std::string& full_name, Written written) {
-  written.place.value = node_text(*written.value);
+  written.place.value = node_text(*written.value, text_);
   written_.insert_or_assign(full_name, std::move(written));
 }
 

@@ -27,8 +27,9 @@ class Document {
  public:
   // Parses the text of the file `path`. Throws Error(usage) if its syntax is wrong.
   Document(const std::string& text, const std::string& path, Errors& errors);
-  // Applies "table.key=value", override number `index` of the command line. A later value replaces an earlier one.
-  void apply(const std::string& override, int64_t index);
+  // Applies "table.key=value", override number `index` of the command line, which errors show as `typed`. A later value
+  // replaces an earlier one.
+  void apply(const std::string& override, const std::string& typed, int64_t index);
 
   // By full name.
   const std::map<std::string, Written>& written() const { return written_; }
@@ -46,6 +47,7 @@ class Document {
   Place at(const toml::source_region& source) const;
 
   std::string path_;
+  std::string text_;  // that of the nodes which take() gets
   Errors& faults_;
   std::deque<toml::table> parsed_;  // owns the nodes: the file first, then the overrides
   std::map<std::string, Written> written_;

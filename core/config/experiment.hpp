@@ -131,7 +131,7 @@ struct Experiment {
     int64_t every_epochs = 1;  // 0: not by epochs; at the end in any case
     int64_t every_steps = 0;   // 0: not by steps
     double every_time = 0;     // seconds; 0: not by time
-    int64_t keep = 2;
+    int64_t keep = 2;          // 0: all
     std::string on_error = "stop";
     std::string best;
     std::string resume;
@@ -160,10 +160,12 @@ struct Experiment {
 
 // Where a value is set.
 struct Place {
-  std::string where;  // "exp.toml:12:9" or "--set comm.algorithm=rign"
+  std::string where;  // "exp.toml:12:9", "--set comm.algorithm=rign", or as Typed has it
   std::string value;  // as TOML: "\"rign\""; a table or a long list is abbreviated
   // sort key of places: line and column in the file, then the overrides in order
   std::pair<int64_t, int64_t> order{0, 0};
+
+  bool on_command_line() const { return where.starts_with("--"); }
 };
 
 // Where each key was set, so that a later error (of a plugin or a data set) can still name the place. Options are keys
@@ -191,6 +193,9 @@ class Sources {
   std::map<std::string, Place> places_;
 };
 
+// Overrides that do not come from --set -> what the user typed, for errors: "launch.nproc=2" -> "--nproc-per-node 2".
+using Typed = std::map<std::string, std::string>;
+
 struct Loaded {
   Experiment experiment;
   Sources sources;
@@ -201,14 +206,14 @@ struct Loaded {
 // becomes the file name without extension and train.epochs becomes 1. Throws Error(usage) with one line per error,
 // `file:line:column: key = value: what; what to do`: all semantic errors at once, in the order of the file, but only
 // the first syntax error.
-// Opens no file other than `path`.
+// Opens no file other than `path`, which may be a pipe: the processes that this one starts can load it again.
 // `ranks`: the number of ranks of ddp if launch.nproc does not give it, on several hosts or under another launcher; 0
 // if it is not known yet. Keys that depend on the number of ranks are checked for it.
 Loaded load(const std::string& path, const std::vector<std::string>& overrides,
-            std::optional<int64_t> ranks = std::nullopt);
+            std::optional<int64_t> ranks = std::nullopt, const Typed& typed = {});
 // The same for the text of a file; `path` is its name.
 Loaded load_text(const std::string& text, const std::string& path, const std::vector<std::string>& overrides,
-                 std::optional<int64_t> ranks = std::nullopt);
+                 std::optional<int64_t> ranks = std::nullopt, const Typed& typed = {});
 
 // The keys that are set but not used by the chosen strategy and optimizer ("comm.backend" under single), sorted. They
 // are allowed, so that one file can be varied; the caller logs them in one line.

@@ -24,7 +24,7 @@ struct Expectation {
   std::string operator()(int64_t*) const {
     if (key.range.low == key.range.high) return "the integer " + number_text(key.range.low);
     const std::string integer = "an integer" + range_text(key.range);
-    return key.form == Form::count_or_auto ? integer + " or \"auto\"" : integer;
+    return key.count_word.empty() ? integer : integer + " or " + quoted(key.count_word);
   }
   std::string operator()(std::optional<int64_t>*) const { return "an integer" + range_text(key.range); }
   std::string operator()(double*) const {
@@ -90,6 +90,11 @@ Key& Key::in_form(Form value) {
   return *this;
 }
 
+Key& Key::or_word(const std::string& word) {
+  count_word = word;
+  return *this;
+}
+
 Key& Key::used_by(User value) {
   user = value;
   return *this;
@@ -142,6 +147,11 @@ bool is_table(const std::string& name) {
 bool holds_options(const Key& key) {
   Experiment any;
   return std::holds_alternative<Options*>(key.member(any));
+}
+
+bool takes_string(const Key& key) {
+  Experiment any;
+  return std::holds_alternative<std::string*>(key.member(any));
 }
 
 std::string expectation(const Key& key) {

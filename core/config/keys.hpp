@@ -19,9 +19,8 @@ using Member = std::variant<bool*, int64_t*, double*, std::string*, std::optiona
 // The format of a value, if the member's type does not determine it.
 enum class Form {
   plain,
-  duration,       // a double in seconds, written as "30s", "500ms" or "2m"
-  count_or_auto,  // an integer, or "auto", which is stored as the minimum minus 1
-  part,           // a double: a fraction between 0 and 1, written as 0.1, or a count, written as an integer
+  duration,  // a double in seconds, written as "30s", "500ms" or "2m"
+  part,      // a double: a fraction between 0 and 1, written as 0.1, or a count, written as an integer
 };
 
 // Which runs use a key.
@@ -61,6 +60,7 @@ struct Key {
   Key& from_to_below(double low, double high);  // high itself excluded
   Key& one_of(std::vector<std::string> allowed = {});
   Key& in_form(Form value);
+  Key& or_word(const std::string& word);  // of an integer: "auto" or "all"
   Key& used_by(User value);
   Key& not_empty();                              // a string of at least one character
   Key& must_be_given(const std::string& as_in);  // has no default
@@ -68,8 +68,8 @@ struct Key {
   Key& may_differ();  // between the hosts of a run
   Key& may_differ_in(std::vector<std::string> options);
 
-  // The value that is stored for "auto".
-  int64_t auto_value() const { return static_cast<int64_t>(range.low) - 1; }
+  // The integer that is stored for count_word.
+  int64_t word_value() const { return static_cast<int64_t>(range.low) - 1; }
   std::string full_name() const { return table.empty() ? name : table + "." + name; }
 
   std::string table;  // "" for a key before the first table
@@ -77,6 +77,7 @@ struct Key {
   Member (*member)(Experiment&);
   std::string meaning;
   Form form = Form::plain;
+  std::string count_word;  // allowed instead of an integer; "": none
   Range range;
   std::vector<std::string> words;  // not empty: the only strings allowed
   User user = User::all;
@@ -104,6 +105,7 @@ const Key* find_key(const std::string& table, const std::string& name);
 const Key* find_key(const std::string& full_name);
 bool is_table(const std::string& name);
 bool holds_options(const Key& key);
+bool takes_string(const Key& key);
 
 // What the key accepts, for errors and documentation: `an integer from 1 to 1024 or "auto"`.
 std::string expectation(const Key& key);

@@ -51,7 +51,7 @@ std::vector<Key> describe_learning() {
                "number of ranks. `\"rank\"`: the batch of each rank."),
       DDPRUN_KEY(data.shuffle).used_by(User::shuffler).doc("Shuffles the training samples anew in each epoch."),
       DDPRUN_KEY(data.workers)
-          .in_form(Form::count_or_auto)
+          .or_word("auto")
           .between(0, 256)
           .doc("Threads per rank that prepare batches in advance. 0: no threads; each batch is prepared when it is "
                "needed. `\"auto\"`: one per core that the rank may use, at most 8."),
@@ -229,7 +229,10 @@ std::vector<Key> describe_learning() {
           .in_form(Form::duration)
           .between(0, 24 * 60 * 60)
           .doc("The time between further checkpoints, by the clock of rank 0, such as `\"10m\"`. `\"0s\"`: none."),
-      DDPRUN_KEY(checkpoint.keep).at_least(1).doc("The number of checkpoints to keep, newest first."),
+      DDPRUN_KEY(checkpoint.keep)
+          .or_word("all")
+          .at_least(1)
+          .doc("The number of checkpoints to keep, newest first. `\"all\"`: none is removed."),
       DDPRUN_KEY(checkpoint.on_error)
           .one_of({"stop", "warn"})
           .doc(

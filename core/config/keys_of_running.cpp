@@ -28,7 +28,7 @@ std::vector<Key> describe_running() {
       DDPRUN_KEY(launch.nproc)
           .may_differ()
           .used_by(User::ddp)
-          .in_form(Form::count_or_auto)
+          .or_word("auto")
           .between(1, max_processes)
           .doc(
               "The number of ranks on each host; each rank is a process. `\"auto\"`: one per core, or one per GPU with "

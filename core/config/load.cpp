@@ -50,15 +50,20 @@ void fill_in(const std::string& path, Experiment& experiment) {
 
 }  // namespace
 
-Loaded load(const std::string& path, const std::vector<std::string>& overrides, std::optional<int64_t> ranks) {
-  return load_text(read_file(path), path, overrides, ranks);
+Loaded load(const std::string& path, const std::vector<std::string>& overrides, std::optional<int64_t> ranks,
+            const Typed& typed) {
+  return load_text(read_file(path), path, overrides, ranks, typed);
 }
 
 Loaded load_text(const std::string& text, const std::string& path, const std::vector<std::string>& overrides,
-                 std::optional<int64_t> ranks) {
+                 std::optional<int64_t> ranks, const Typed& typed) {
   Errors errors;
   Document document(text, path, errors);
-  for (std::size_t i = 0; i < overrides.size(); ++i) document.apply(overrides[i], static_cast<int64_t>(i));
+  for (std::size_t i = 0; i < overrides.size(); ++i) {
+    const auto other = typed.find(overrides[i]);
+    document.apply(overrides[i], other == typed.end() ? "--set " + one_line(overrides[i]) : other->second,
+                   static_cast<int64_t>(i));
+  }
   check_schema_version(document);
 
   Loaded loaded{{}, Sources(path)};

@@ -24,21 +24,26 @@ std::vector<std::string> split(const std::string& name) {
   return parts;
 }
 
+const std::string value_is = "value = ";
+
 // The value as TOML, or as a bare word. Text that starts like a quoted string, a list or a table, and text that is not
-// UTF-8, is not a bare word; its syntax error is reported.
-toml::table parse_value(const std::string& text, const std::string& where) {
+// UTF-8, is not a bare word; its syntax error is reported. For a key that takes a string, a number or a date is one
+// too.
+toml::table parse_value(const std::string& text, const std::string& where, bool takes_string) {
+  const bool may_be_word = text.find_first_of("\"'[{") != 0 && is_utf8(text);
+  if (takes_string && may_be_word) return parse_toml(value_is + quoted(text), where);
   try {
-    return parse_toml("value = " + text, where);
+    return parse_toml(value_is + text, where);
   } catch (const toml::parse_error&) {
-    if (text.find_first_of("\"'[{") == 0 || !is_utf8(text)) throw;
-    return parse_toml("value = " + quoted(text), where);
+    if (!may_be_word) throw;
+    return parse_toml(value_is + quoted(text), where);
   }
 }
 
 }  // namespace
 
-void Document::apply(const std::string& override, int64_t index) {
-  const Place place{.where = "--set " + one_line(override), .value = "", .order = {after_the_file, index}};
+void Document::apply(const std::string& override, const std::string& typed, int64_t index) {
+  const Place place{.where = typed, .value = "", .order = {after_the_file, index}};
   const auto equals = override.find('=');
   if (equals == std::string::npos || has_control(override)) {
     faults_.add(place, "expected table.key=value on one line, as in --set launch.nproc=2");
@@ -53,11 +58,12 @@ void Document::apply(const std::string& override, int64_t index) {
     return;
   }
   try {
-    parsed_.push_back(parse_value(value, place.where));
+    parsed_.push_back(parse_value(value, place.where, !option && takes_string(*key)));
   } catch (const toml::parse_error& error) {
     faults_.add(place, one_line(std::string(error.description())));
     return;
   }
+  text_ = value_is + value;
   const toml::node& node = *parsed_.back().get("value");
   if (option) {
     take_option(*key, *option, node, &place);

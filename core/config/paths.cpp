@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <map>
 
+#include "base/file.hpp"
+
 namespace ddprun::config {
 namespace {
 
@@ -17,6 +19,7 @@ std::map<std::string, std::string*> relative_paths(Experiment& experiment) {
   const auto names_file = [](const std::string& value) { return value.find('/') != std::string::npos; };
   std::string& resume = experiment.checkpoint.resume;
   add("data.root", experiment.data.root, true);
+  add("data.difficulty", experiment.data.difficulty, experiment.data.difficulty != "magnitude");
   add("model.weights", experiment.model.weights, true);
   add("checkpoint.resume", resume, resume != "latest" && resume != "auto");
   add("model.name", experiment.model.name, names_file(experiment.model.name));
@@ -32,10 +35,10 @@ std::map<std::string, std::string*> relative_paths(Experiment& experiment) {
 
 void find_from_config(Experiment& experiment, const Sources& sources) {
   const fs::path folder = fs::path(sources.file()).parent_path();
-  if (folder.empty()) return;
+  if (folder.empty() || descriptor_of(sources.file())) return;
   for (const auto& [key, path] : relative_paths(experiment)) {
     const Place* place = sources.find(key);
-    if (place != nullptr && !place->where.starts_with("--set")) *path = (folder / *path).string();
+    if (place != nullptr && !place->on_command_line()) *path = (folder / *path).string();
   }
 }
 

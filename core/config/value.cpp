@@ -24,8 +24,8 @@ struct Reader {
   }
 
   std::string operator()(int64_t* member) const {
-    if (key.form == Form::count_or_auto && node.value_exact<std::string>() == "auto") {
-      *member = key.auto_value();
+    if (!key.count_word.empty() && node.value_exact<std::string>() == key.count_word) {
+      *member = key.word_value();
       return "";
     }
     const auto value = node.value_exact<int64_t>();
@@ -58,6 +58,7 @@ struct Reader {
 
   std::string operator()(std::string* member) const {
     const auto value = node.value_exact<std::string>();
+    if (!value && node.is_value()) return expected() + "; write it in quotes";
     if (!value || (key.nonempty && value->empty())) return expected();
     if (has_control(*value)) return "expected a string without control characters";
     if (!key.words.empty() && std::find(key.words.begin(), key.words.end(), *value) == key.words.end()) {
@@ -101,7 +102,8 @@ struct Writer {
 
   std::string operator()(const bool* member) const { return *member ? "true" : "false"; }
   std::string operator()(const int64_t* member) const {
-    return key.form == Form::count_or_auto && *member == key.auto_value() ? quoted("auto") : std::to_string(*member);
+    const bool is_word = !key.count_word.empty() && *member == key.word_value();
+    return is_word ? quoted(key.count_word) : std::to_string(*member);
   }
   std::string operator()(const double* member) const {
     if (key.form == Form::part && *member >= 1) return std::to_string(static_cast<int64_t>(*member));
@@ -126,6 +128,20 @@ struct Writer {
 };
 
 constexpr std::size_t longest_text = 80;
+
+// The part of one line of `text` that a node was parsed from. toml++ counts columns in characters, not in bytes.
+std::string written_at(const toml::source_region& source, const std::string& text) {
+  std::size_t at = 0;
+  for (toml::source_index line = 1; line < source.begin.line; ++line) at = text.find('\n', at) + 1;
+  const auto is_continued = [&] { return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80; };
+  std::string part;
+  for (toml::source_index column = 1; column < source.end.column && at < text.size(); ++column) {
+    const std::size_t begin = at++;
+    while (is_continued()) ++at;
+    if (column >= source.begin.column) part += text.substr(begin, at - begin);
+  }
+  return part;
+}
 
 // Short, and without lists or tables.
 bool is_simple(const toml::array& list) {
@@ -173,18 +189,23 @@ std::string value_text(const Key& key, Experiment& experiment) {
   return std::visit(Writer{key}, key.member(experiment));
 }
 
-std::string node_text(const toml::node& node) {
+std::string node_text(const toml::node& node, const std::string& text) {
   if (node.is_table()) return "a table";
   if (const toml::array* list = node.as_array()) {
     if (!is_simple(*list)) return "a list";
-    std::string text;
-    for (const toml::node& element : *list) text += (text.empty() ? "" : ", ") + node_text(element);
-    return "[" + text + "]";
+    std::string elements;
+    for (const toml::node& element : *list) elements += (elements.empty() ? "" : ", ") + node_text(element, text);
+    return "[" + elements + "]";
   }
-  // toml++ would write 0.1 with 17 digits
-  if (const auto number = node.value_exact<double>()) return number_text(*number);
   std::ostringstream out;
-  node.visit([&](const auto& typed) { out << toml::toml_formatter{typed, toml::format_flags::allow_unicode_strings}; });
+  if (const auto number = node.value_exact<double>()) {
+    // toml++ would write 0.1 with 17 digits
+    out << (text.empty() ? number_text(*number) : written_at(node.source(), text));
+  } else {
+    node.visit([&](const auto& typed) {
+      out << toml::toml_formatter{typed, toml::format_flags::allow_unicode_strings};
+    });
+  }
   return out.str().size() <= longest_text ? out.str() : "a long text";
 }
 

@@ -19,7 +19,9 @@ std::string read_option(const Key& key, const std::string& option, const toml::n
 // The member as a TOML value on one line; "" for an optional without value.
 std::string value_text(const Key& key, Experiment& experiment);
 
-// A value as the file writes it, for errors: on one line; tables and long texts are abbreviated ("a table").
-std::string node_text(const toml::node& node);
+// A value as the file writes it, for errors: on one line; tables and long texts are abbreviated ("a table"). `text` is
+// the TOML that the node was parsed from: a float is shown as it is written there ("1e3"), or without it as the
+// shortest number.
+std::string node_text(const toml::node& node, const std::string& text = "");
 
 }  // namespace ddprun::config

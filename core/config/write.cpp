@@ -87,16 +87,18 @@ exp.toml:12:13: comm.algorithm = "rign": expected "auto", "ring", "tree", "halvi
 ```
 
 `ddprun --config exp.toml --set table.key=value` overrides a key, any number of times; the last one counts. The value is
-written as in TOML, and a bare word is a string: `--set train.epochs=3 --set comm.algorithm=tree`. Options are set one
-by one: `--set model.options.width=64`.
+written as in TOML, and a bare word is a string: `--set train.epochs=3 --set comm.algorithm=tree`. A key that takes a
+string also takes a number or a date without quotes: `--set experiment.name=$SLURM_JOB_ID`. Options are set one by one:
+`--set model.options.width=64`.
 
 Durations are strings with a unit: `"500ms"`, `"30s"`, `"2m"`, `"1h"`. Sizes in MiB are numbers. Keys that the chosen
 strategy or optimizer does not use are allowed, so that one file can be varied, and named in one line of the log. The
 run folder holds the resolved configuration, with every key written out; running that file again is the same run.
 
-Files and folders that a config names as input are relative to the folder of the config: `data.root`, `model.weights`,
-`checkpoint.resume`, `comm.options.tuning`, and a plugin that is named by its path. With `--set` they are relative to
-the current folder. What a run writes (`experiment.output`, `launch.log_dir`) is relative to the current folder.
+Files and folders that a config names as input are relative to the folder of the config: `data.root`, `data.difficulty`,
+`model.weights`, `checkpoint.resume`, `comm.options.tuning`, and a plugin that is named by its path. With `--set`, and in
+a config from a pipe (`--config /dev/stdin`), they are relative to the current folder. What a run writes
+(`experiment.output`, `launch.log_dir`) is relative to the current folder.
 
 All ranks of a run must have the same configuration. They compare it before the first step. Only keys
 that "may differ between hosts" can have another value on each host.

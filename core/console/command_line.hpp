@@ -24,6 +24,23 @@ inline CLI::Option* add_repeated(CLI::App& to, const std::string& name, std::vec
   return to.add_option(name, values, help)->type_name(type)->expected(1)->allow_extra_args(false)->take_all();
 }
 
+// "KEY = VALUE" as "KEY=VALUE".
+inline std::string without_blanks(const std::string& text) {
+  const auto trimmed = [](const std::string& part) {
+    const std::size_t begin = part.find_first_not_of(" \t");
+    return begin == std::string::npos ? "" : part.substr(begin, part.find_last_not_of(" \t") + 1 - begin);
+  };
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos) return trimmed(text);
+  return trimmed(text.substr(0, equals)) + "=" + trimmed(text.substr(equals + 1));
+}
+
+// As add_repeated(), of arguments that are KEY=VALUE, with or without blanks around the '='.
+inline CLI::Option* add_key_values(CLI::App& to, const std::string& name, std::vector<std::string>& values,
+                                   const std::string& type, const std::string& help) {
+  return add_repeated(to, name, values, type, help)->transform(without_blanks);
+}
+
 // For the help of every program that loads plugins. plugin/registry.cpp has the order of the folders.
 inline constexpr const char* kAboutPlugins =
     "Plugins are searched in these folders, in this order:\n"
@@ -46,8 +63,8 @@ inline CLI::Option* add_plugin_path(CLI::App& to, std::vector<std::string>& fold
 }
 
 inline CLI::Option* add_overrides(CLI::App& to, std::vector<std::string>& overrides) {
-  return add_repeated(to, "--set", overrides, "KEY=VALUE",
-                      "Override a key of the config, for example comm.algorithm=ring. May be repeated.");
+  return add_key_values(to, "--set", overrides, "KEY=VALUE",
+                        "Override a key of the config, for example comm.algorithm=ring. May be repeated.");
 }
 
 // An option of torchrun: "--node-rank", and hidden "--node_rank". `more_names`: "-n," for a short name too.

@@ -89,6 +89,13 @@ TEST_CASE("the newest commits are kept, as many as requested") {
   CHECK(folder.newest()->step == 100'000'000);
 }
 
+TEST_CASE("all commits are kept with 0") {
+  const TempDir dir;
+  CheckpointFolder folder(dir.path(), 0);
+  for (const int64_t step : {1, 2, 3}) save(folder, step);
+  CHECK(folder.commits().size() == 3);
+}
+
 TEST_CASE("an empty folder and one that does not exist have no newest commit") {
   const TempDir dir;
   CHECK_FALSE(CheckpointFolder(dir.path(), 1).newest());

@@ -64,8 +64,9 @@ TEST_CASE("a wrong type is reported at the value") {
         "exp.toml:1:16: optimizer.lr = \"0.1\": expected a number of at least 0");
   CHECK(errors_of("comm.backend = [1, 2]" + required) ==
         "exp.toml:1:16: comm.backend = [1, 2]: expected a string of at least one character");
-  CHECK(errors_of("experiment.output = 2024-01-01" + required) ==
-        "exp.toml:1:21: experiment.output = 2024-01-01: expected a string of at least one character");
+  CHECK(
+      errors_of("experiment.output = 2024-01-01" + required) ==
+      "exp.toml:1:21: experiment.output = 2024-01-01: expected a string of at least one character; write it in quotes");
   CHECK(errors_of("optimizer.betas = [0.9]" + required) ==
         "exp.toml:1:19: optimizer.betas = [0.9]: expected two numbers from 0 to below 1");
   CHECK(errors_of("launch.nproc = {}" + required) ==
@@ -86,7 +87,7 @@ TEST_CASE("a value out of range is reported with the range") {
   CHECK(errors_of("launch.nproc = \"many\"" + required) ==
         "exp.toml:1:16: launch.nproc = \"many\": expected an integer from 1 to 1024 or \"auto\"");
   CHECK(errors_of("checkpoint.keep = 0" + required) ==
-        "exp.toml:1:19: checkpoint.keep = 0: expected an integer of at least 1");
+        "exp.toml:1:19: checkpoint.keep = 0: expected an integer of at least 1 or \"all\"");
   CHECK(errors_of("strategy.bucket_cap_mb = 0" + required) ==
         "exp.toml:1:26: strategy.bucket_cap_mb = 0: expected a number above 0 and at most 65536");
   CHECK(errors_of("optimizer.momentum = 1" + required) ==

@@ -1,6 +1,13 @@
 #include <doctest/doctest.h>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <thread>
 
 #include "config/paths.hpp"
 #include "written.hpp"
@@ -75,6 +82,12 @@ TEST_CASE("durations may be in milliseconds, seconds, minutes and hours") {
   CHECK(timeout("24h") == 86400.0);
 }
 
+TEST_CASE("keep = \"all\" is 0 in the struct") {
+  const config::Experiment e = load_text("checkpoint.keep = \"all\"" + required).experiment;
+  CHECK(e.checkpoint.keep == 0);
+  CHECK(config::to_toml(e).find("\nkeep = \"all\"\n") != std::string::npos);
+}
+
 TEST_CASE("workers = \"auto\" is -1 in the struct, and 0 none") {
   const config::Experiment e = load_text("data = { name = 'x', workers = 'auto' }\nmodel.name = 'x'").experiment;
   CHECK(e.data.workers == -1);
@@ -131,6 +144,47 @@ TEST_CASE("a relative path in a file is relative to the file's folder, and one o
   CHECK(config::load("exp.toml", {}).experiment.data.root == "../data");
 }
 
+TEST_CASE("a pipe is read once, and can be loaded again; its paths are relative to the current folder") {
+  const auto loaded_twice = [](const std::string& path) {
+    const config::Loaded first = config::load(path, {"train.epochs=2"});
+    CHECK(first.experiment.data.root == "data");
+    CHECK(config::load(path, {"train.epochs=2"}).experiment == first.experiment);
+    ::unsetenv("DDPRUN_CONFIG_KEPT");
+  };
+  const std::string text = testing::required + "root = 'data'\n";
+  int ends[2];
+  REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  REQUIRE(::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  ::close(ends[1]);
+  const std::string path = "/dev/fd/" + std::to_string(ends[0]);
+  loaded_twice(path);
+  try {
+    config::load(path, {});
+    FAIL("an empty pipe was loaded");
+  } catch (const Error& error) {
+    CHECK(error.code() == ExitCode::usage);
+    CHECK(std::string(error.what()).starts_with(path + ": is empty; "));
+  }
+  ::close(ends[0]);
+}
+
+TEST_CASE("a FIFO is read once too, and errors name it") {
+  const testing::TempDir dir;
+  const std::string path = (dir.path() / "exp.toml").string();
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  std::thread writer([&] { std::ofstream(path) << "nonsense = 1" << testing::required; });
+  for (int time = 0; time < 2; ++time) {
+    try {
+      config::load(path, {});
+      FAIL("loaded");
+    } catch (const Error& error) {
+      CHECK(std::string(error.what()).starts_with(path + ":1:1: nonsense: "));
+    }
+  }
+  writer.join();
+  ::unsetenv("DDPRUN_CONFIG_KEPT");
+}
+
 TEST_CASE("the ranks compare whether they have a tuning table, and not its path; some options may differ") {
   const config::Options options = {{"tuning", "/a/gloo.tuning"}, {"interface", "eth0"}, {"tls", "tcp"}};
   CHECK(config::shared_options(options) == config::Options{{"tuning", "given"}, {"tls", "tcp"}});
@@ -141,6 +195,7 @@ TEST_CASE("paths become absolute for a copy of the config in another folder") {
   const std::string folder = std::filesystem::current_path().string() + "/";
   config::Experiment e;
   e.data.root = "data";
+  e.data.difficulty = "scores.txt";
   e.model.name = "linear";
   e.model.weights = "/w.safetensors";
   e.comm.backend = "lib/x.so";
@@ -148,6 +203,7 @@ TEST_CASE("paths become absolute for a copy of the config in another folder") {
   e.comm.options = {{"tuning", "gloo.tuning"}};
   config::make_paths_absolute(e);
   CHECK(e.data.root == folder + "data");
+  CHECK(e.data.difficulty == folder + "scores.txt");
   CHECK(e.model.name == "linear");
   CHECK(e.model.weights == "/w.safetensors");
   CHECK(e.comm.backend == folder + "lib/x.so");

@@ -74,3 +74,55 @@ TEST_CASE("errors of overrides point at the override") {
   CHECK(error("data.root=x\xff") == "--set data.root=x\xff: Encountered invalid utf-8 sequence");
   CHECK(error("launch.device=gpu") == "--set launch.device=gpu: launch.device = \"gpu\": expected \"cpu\" or \"cuda\"");
 }
+
+TEST_CASE("a key that takes a string takes a number, a date or a word of TOML without quotes, as a shell gives it") {
+  const auto name = [](const std::string& value) {
+    return load_text(required, {"experiment.name=" + value}).experiment.experiment.name;
+  };
+  for (const char* value : {"4711", "2026-11-26", "nan", "1e5", "true", "1_000", "0x1f", "12#3", "07:32:00"}) {
+    CHECK(name(value) == value);
+  }
+  CHECK(name("\"4711\"") == "4711");
+  CHECK(errors_of(required, {"experiment.name=[1]"}) ==
+        "--set experiment.name=[1]: experiment.name = [1]: expected a string");
+  CHECK(errors_of(required, {"launch.device=1"}) ==
+        "--set launch.device=1: launch.device = \"1\": expected \"cpu\" or \"cuda\"");
+  CHECK(load_text(required, {"data.options.samples=7"}).experiment.data.options.at("samples") == "7");
+}
+
+TEST_CASE("a float is shown as it was written, in the file and in an override") {
+  const auto epochs = [](const std::string& text) {
+    return "train.epochs = " + text + ": expected an integer of at least 1";
+  };
+  for (const char* value : {"1e3", "2.0", "1_000.0", "+5e-1", "inf"}) {
+    CHECK(errors_of("# Größe\n[train]\nepochs =   " + std::string(value) + "  # ü" + required) ==
+          "exp.toml:3:12: " + epochs(value));
+    CHECK(errors_of(required, {"train.epochs=" + std::string(value)}) ==
+          "--set train.epochs=" + std::string(value) + ": " + epochs(value));
+  }
+  CHECK(errors_of("log = { level = 'ü', trace_steps = [1, 2.0, 3e0] }" + required)
+            .find("log.trace_steps = [1, 2.0, 3e0]: ") != std::string::npos);
+  CHECK(errors_of("launch.nproc = 2e0" + required) ==
+        "exp.toml:1:16: launch.nproc = 2e0: expected an integer from 1 to 1024 or \"auto\"");
+  const std::string zeros(100, '0');
+  CHECK(errors_of("train.epochs = 1." + zeros + required) == "exp.toml:1:16: " + epochs("a long text"));
+  const config::Loaded options = load_text("comm.options = { lanes = 1.50e1 }" + required);
+  CHECK(config::error(options.sources, "comm.options.lanes", "no") ==
+        options.sources.file() + ":1:26: comm.options.lanes = 1.50e1: no");
+}
+
+TEST_CASE("an override that another option makes is shown as that option") {
+  const testing::TempDir dir;
+  const std::string path = dir.write("exp.toml", required);
+  const auto load = [&](const std::vector<std::string>& overrides) {
+    return config::load(path, overrides, std::nullopt, {{"launch.nproc=0", "--nproc-per-node 0"}});
+  };
+  try {
+    load({"launch.nproc=0", "train.epochs=0"});
+    FAIL("loaded");
+  } catch (const Error& error) {
+    CHECK(std::string(error.what()) ==
+          "--nproc-per-node 0: launch.nproc = 0: expected an integer from 1 to 1024 or \"auto\"\n"
+          "--set train.epochs=0: train.epochs = 0: expected an integer of at least 1");
+  }
+}

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <regex>
 
@@ -301,6 +302,8 @@ TEST_CASE("--set overrides keys in both commands, and its errors name it") {
   const auto result = place.ddprun({"validate", config, "--set", "launch.nproc=4", "--set", "data.batch_size=32"});
   CHECK(result.code == 0);
   CHECK_MESSAGE(contains(result.out, "4 ranks, 8 samples"), result.out);
+  const auto spaced = place.ddprun({"validate", config, "--set", "launch.nproc = 4", "--set", " data.batch_size =32 "});
+  CHECK(spaced.out == result.out);
   const auto refused = place.run(place.training(config, {"comm.algorithm=rign"}));
   CHECK(refused.code == 2);
   CHECK_MESSAGE(contains(refused.err, "--set comm.algorithm=rign: "), refused.err);
@@ -445,9 +448,79 @@ TEST_CASE("an output folder that cannot be created is a failure, 1, before any r
   Workplace place;
   const auto result = place.run(place.training(place.config(kLinear), {"experiment.output=/proc/none"}));
   CHECK(result.code == 1);
-  CHECK(contains(last_line(result.err), "ddprun: failed: "));
-  CHECK(contains(last_line(result.err), "/proc/none"));
+  CHECK(contains(last_line(result.err), "ddprun: failed: experiment.output: cannot create folder /proc/none: "));
   CHECK(place.leftovers().empty());
+}
+
+TEST_CASE("an error of a key that an option sets names the option") {
+  Workplace place;
+  const auto result = place.ddprun({place.config(kLinear), "--nproc-per-node", "2000"});
+  CHECK(result.code == 2);
+  CHECK(result.err.starts_with("--nproc-per-node 2000: launch.nproc = 2000: expected an integer from 1 to 1024"));
+}
+
+// The shell command on `argv`, as "$0" "$@" or the like.
+ProcessResult run_in_shell(const Workplace& place, const std::string& command, const Argv& argv) {
+  return place.run(Argv{"/bin/bash", "-c", command} + argv);
+}
+
+TEST_CASE("a config from a pipe or a redirected file is validated, trains on one rank and on two, and starts again") {
+  Workplace place;
+  const std::string config = place.config(kLinear);
+  const std::string piped = "cat " + config + " | \"$0\" \"$@\"", redirected = "\"$0\" \"$@\" < " + config;
+  const std::string fifo = (place.folder() / "fifo").string();
+  const Argv few = {"data.options.samples=128", "train.epochs=1"};
+  for (const std::string& command : {piped, redirected}) {
+    const auto result = run_in_shell(place, command, place.training("/dev/stdin", few));
+    CHECK_MESSAGE(result.code == 0, result.err);
+    CHECK(contains(result.out, "world size   2"));
+    place.new_run();
+  }
+  const auto single = run_in_shell(place, piped, place.training("/dev/stdin", few + Argv{"strategy.kind=single"}));
+  CHECK_MESSAGE(single.code == 0, single.err);
+  place.new_run();
+  const auto again =
+      run_in_shell(place, "mkfifo " + fifo + " && { cat " + config + " > " + fifo + " & \"$0\" \"$@\"; }",
+                   place.training(fifo, few + Argv{"launch.max_restarts=1", "faults.kind=kill"}));
+  CHECK_MESSAGE(again.code == 0, again.err);
+  CHECK(contains(again.out, "world size   2"));
+  const auto wrong = run_in_shell(place, piped, place.training("/dev/stdin", {"comm.backend=glo"}));
+  CHECK(wrong.code == 3);
+  const auto refused = run_in_shell(place, "echo nproc = 2 | \"$0\" \"$@\"", place.training("/dev/stdin"));
+  CHECK(refused.code == 2);
+  CHECK_MESSAGE(refused.err.starts_with("/dev/stdin:1:1: nproc: "), refused.err);
+  const auto empty = run_in_shell(place, "true | \"$0\" \"$@\"", place.training("/dev/stdin"));
+  CHECK(empty.code == 2);
+  CHECK_MESSAGE(empty.err.starts_with("/dev/stdin: is empty; "), empty.err);
+  CHECK(place.leftovers().empty());
+}
+
+TEST_CASE("output that a full stdout does not take ends with 1 and one line") {
+  if (!std::filesystem::is_character_file("/dev/full")) {
+    std::cout << "skipped: there is no /dev/full" << std::endl;
+    return;
+  }
+  Workplace place;
+  const std::string config = place.config(kLinear);
+  const auto check = [&](const Argv& argv) {
+    CAPTURE(argv.back());
+    const auto result = run_in_shell(place, "exec \"$0\" \"$@\" > /dev/full", argv);
+    CHECK(result.code == 1);
+    CHECK_MESSAGE(contains(last_line(result.err), "ddprun: failed: cannot write the output to stdout"), result.err);
+  };
+  const std::string ddprun = place.training(config).front();
+  for (const Argv& arguments :
+       std::vector<Argv>{{"--help"},
+                         {"help"},
+                         {"version"},
+                         {"plugins"},
+                         {"validate", config},
+                         {"bench", "--help"},
+                         {"bench", "-b", "4", "-e", "4", "-n", "1", "-w", "0", "--rounds", "1"}}) {
+    check(Argv{ddprun} + arguments);
+  }
+  check(place.training(config, {"strategy.kind=single", "data.options.samples=64"}));
+  check({ddprun, "evaluate", "--checkpoint", place.new_run().string()});
 }
 
 TEST_CASE("keys that the strategy does not use are allowed, and reported") {

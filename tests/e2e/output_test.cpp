@@ -190,6 +190,7 @@ TEST_CASE("the newest `keep` checkpoints are kept, one per epoch") {
     return steps;
   };
   CHECK(steps_of_commits({"checkpoint.keep=3"}) == std::vector<int64_t>{40, 60, 80});
+  CHECK(steps_of_commits({"checkpoint.keep=all"}) == std::vector<int64_t>{20, 40, 60, 80});
   CHECK(steps_of_commits({"checkpoint.every_epochs=0"}) == std::vector<int64_t>{80});
   CHECK(steps_of_commits({"checkpoint.every_epochs=3", "checkpoint.keep=9"}) == std::vector<int64_t>{60, 80});
   CHECK(steps_of_commits({"checkpoint.every_steps=25", "checkpoint.keep=9"}) ==

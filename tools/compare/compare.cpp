@@ -13,7 +13,7 @@
 #include "base/log.hpp"
 #include "base/parse_number.hpp"
 #include "base/version.hpp"
-#include "record/run_dir.hpp"
+#include "record/read.hpp"
 #include "tools/compare/agents.hpp"
 #include "tools/compare/earlier.hpp"
 #include "tools/compare/fairness.hpp"
@@ -21,6 +21,7 @@
 #include "tools/compare/output.hpp"
 #include "tools/compare/page.hpp"
 #include "tools/compare/page_file.hpp"
+#include "tools/compare/runner.hpp"
 #include "tools/compare/space.hpp"
 #include "tools/compare/tables.hpp"
 
@@ -76,7 +77,8 @@ std::vector<Variant> variants_of(const Request& request, std::optional<int64_t> 
   } else {
     const auto trials =
         request.change.empty() ? trials_of(request.vary, std::nullopt, 0) : std::vector<Trial>{{}, request.change};
-    variants = variants_of_overrides(request.config, trials, request.overrides, ranks);
+    variants = variants_of_overrides(request.config, trials, request.overrides, ranks,
+                                     request.change.empty() ? "--vary" : "--change");
   }
   if (variants.size() < 2 && !request.twin)
     refuse("there is one variant; give a second, or --aa to compare it with itself");
@@ -131,12 +133,6 @@ ExitCode report_result(const Comparison& comparison, const PageFile& page, const
   return code;
 }
 
-std::string folder_of_earlier(const Request& request, const Comparison& comparison) {
-  const std::string& output = request.running.output;
-  return record::make_run_dir(
-      output.empty() ? comparison.members.front().variant.loaded.experiment.experiment.output : output, "compare");
-}
-
 ExitCode compare_earlier(const Request& request) {
   if (Agents::find(request.nodes) != nullptr) {
     refuse(
@@ -152,7 +148,8 @@ ExitCode compare_earlier(const Request& request) {
   const std::vector<Gate> gates = gates_of(request, comparison.members);
   comparison.environment = record::read_environment(comparison.members.front().dirs.front());
   judge(comparison, gates);
-  return report_result(comparison, page, folder_of_earlier(request, comparison));
+  const config::Experiment& experiment = comparison.members.front().variant.loaded.experiment;
+  return report_result(comparison, page, new_folder(request.running, experiment, "compare"));
 }
 
 // What all processes of a comparison must have in common.

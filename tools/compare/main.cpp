@@ -19,10 +19,10 @@ void declare_what(CLI::App& to, Request& request) {
       ->type_name("FILE|DIR...");
   to.add_option("--config", request.config, "The experiment for --vary or --change.")->type_name("FILE");
   const std::string about_vary = "Make a variant for each value of a key, or for every combination if it is repeated.";
-  auto* vary = console::add_repeated(to, "--vary", request.vary, "KEY=VALUE,...", about_vary);
+  auto* vary = console::add_key_values(to, "--vary", request.vary, "KEY=VALUE,...", about_vary);
   const std::string about_change =
       "Compare the experiment as it is with one variant that has this value. If it is repeated, it has all values.";
-  console::add_repeated(to, "--change", request.change, "KEY=VALUE", about_change)->excludes(vary);
+  console::add_key_values(to, "--change", request.change, "KEY=VALUE", about_change)->excludes(vary);
   to.add_option("--runs", request.runs, "The folders of earlier runs of one variant. Give it once for each variant.")
       ->type_name("DIR...");
   to.add_flag("--allow-different", request.allow_different, "Allow different batches, data, seeds or lengths.");

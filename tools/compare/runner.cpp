@@ -36,14 +36,18 @@ std::string cause_of(const RunEnd& end) {
 
 }  // namespace
 
+std::string new_folder(const Running& running, const config::Experiment& experiment, const std::string& kind) {
+  if (!running.output.empty()) return record::make_run_dir(running.output, kind, "--output");
+  return record::make_run_dir(experiment.experiment.output, kind);
+}
+
 Runner::Runner(const Running& running, const std::string& kind, const Variant& first, Agents* agents)
     : running_(running), agents_(agents) {
   if (running.program.empty()) {
     throw Error(ExitCode::failure,
                 kind + ": needs ddprun, which is neither in the folder of ddprun-" + kind + " nor on PATH");
   }
-  const std::string output = running.output.empty() ? first.loaded.experiment.experiment.output : running.output;
-  folder_ = record::make_run_dir(output, kind);
+  folder_ = new_folder(running, first.loaded.experiment, kind);
   for (const char* part : {"runs", "logs"}) fs::create_directories(fs::path(folder_) / part);
 }
 
@@ -59,7 +63,7 @@ void Runner::validate(const std::vector<Variant>& variants) {
     const RunEnd end{run_process(plan_of(running_, arguments, log)), "", log, ""};
     const bool asked = end.process.ending == Ending::interrupted || end.process.ending == Ending::terminated;
     if (asked) stop(end.process, "the check of " + variant.name, folder_);
-    if (end.process.code != 0) throw Error(code_of(end.process), cause_of(end));
+    if (end.process.code != 0) throw Error(code_of(end.process), as_typed(variant, cause_of(end)));
   }
 }
 
@@ -102,7 +106,8 @@ RunEnd Runner::must_run(const Variant& variant, const std::string& label,
                         const std::vector<std::string>& more_overrides) {
   RunEnd end = run(variant, label, more_overrides);
   if (end.process.ending == Ending::exited && end.process.code == 0 && !end.dir.empty()) return end;
-  throw Error(code_of(end.process), fmt::format("{}: {}; its log: {}", label, cause_of(end), end.log));
+  throw Error(code_of(end.process),
+              fmt::format("{}: {}; its log: {}", label, as_typed(variant, cause_of(end)), end.log));
 }
 
 void Runner::print(const std::string& line) {

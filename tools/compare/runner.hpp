@@ -16,6 +16,9 @@ namespace ddprun::compare {
 
 class Agents;
 
+// Creates the folder <output>/<kind>-<time>/, in --output or, without it, in experiment.output. Throws Error(failure).
+std::string new_folder(const Running& running, const config::Experiment& experiment, const std::string& kind);
+
 // The result of one run.
 struct RunEnd {
   ProcessEnd process;

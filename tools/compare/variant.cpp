@@ -20,7 +20,7 @@ class Loader {
 
   void load(Variant& variant) {
     try {
-      variant.loaded = config::load(variant.file, variant.overrides, ranks_);
+      variant.loaded = config::load(variant.file, variant.overrides, ranks_, variant.typed);
     } catch (const Error& error) {
       std::istringstream lines(error.what());
       for (std::string line; std::getline(lines, line);) {
@@ -85,6 +85,7 @@ std::vector<std::string> split_at_commas(const std::string& text) {
       parts.emplace_back();
       continue;
     }
+    if (c == ' ' && parts.back().empty()) continue;  // "ring, tree"
     if (quote != 0) {
       if (c == quote) quote = 0;
     } else if (c == '"' || c == '\'') {
@@ -123,7 +124,8 @@ std::vector<Variant> variants_of_files(const std::vector<std::string>& files, co
 
 std::vector<Variant> variants_of_overrides(const std::string& file,
                                            const std::vector<std::vector<std::string>>& overrides,
-                                           const std::vector<std::string>& common, std::optional<int64_t> ranks) {
+                                           const std::vector<std::string>& common, std::optional<int64_t> ranks,
+                                           const std::string& option) {
   std::vector<std::string> names;
   for (const bool with_keys : {false, true}) {
     names.clear();
@@ -135,9 +137,18 @@ std::vector<Variant> variants_of_overrides(const std::string& file,
   for (std::size_t i = 0; i < overrides.size(); ++i) {
     Variant variant{names[i], file, common, {}};
     variant.overrides.insert(variant.overrides.end(), overrides[i].begin(), overrides[i].end());
+    for (const std::string& own : overrides[i]) variant.typed[own] = option + " " + own;
     variants.push_back(std::move(variant));
   }
   return loaded(std::move(variants), ranks);
+}
+
+std::string as_typed(const Variant& variant, const std::string& error) {
+  for (const auto& [override_, typed] : variant.typed) {
+    const std::string cited = "--set " + override_ + ":";
+    if (error.starts_with(cited)) return typed + error.substr(cited.size() - 1);
+  }
+  return error;
 }
 
 std::vector<std::string> without_length(std::vector<std::string> overrides) {

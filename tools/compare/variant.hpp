@@ -16,6 +16,7 @@ struct Variant {
   std::string file;                    // the config file
   std::vector<std::string> overrides;  // "table.key=value", in order
   config::Loaded loaded;               // config and overrides, checked
+  config::Typed typed = {};            // the overrides that --vary or --change gives
 };
 
 // One key and its values: "comm.algorithm=ring,tree". A comma within brackets or quotes does not separate values.
@@ -32,11 +33,15 @@ std::vector<Variant> variants_of_files(const std::vector<std::string>& files, co
                                        std::optional<int64_t> ranks = std::nullopt);
 
 // One variant for each list of overrides in addition to `common`. The values are its name: "gloo ring"; a value that is
-// unclear without its key is written with it: "lr=0.1 bucket_cap_mb=25".
+// unclear without its key is written with it: "lr=0.1 bucket_cap_mb=25". `option`: where the user typed them.
 std::vector<Variant> variants_of_overrides(const std::string& file,
                                            const std::vector<std::vector<std::string>>& overrides,
                                            const std::vector<std::string>& common,
-                                           std::optional<int64_t> ranks = std::nullopt);
+                                           std::optional<int64_t> ranks = std::nullopt,
+                                           const std::string& option = "--vary");
+
+// The error of a run of this variant, which has all overrides from --set, as the user typed them.
+std::string as_typed(const Variant& variant, const std::string& error);
 
 // Without train.epochs and train.steps, so that another length may be added: both on the command line would contradict
 // each other.

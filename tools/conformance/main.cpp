@@ -323,8 +323,8 @@ ExitCode run_dataset_program(int argc, char** argv) {
   cli.add_option("--dataset", name, "The data set to test: a name, or the path of a plugin.")->required();
   console::add_plugin_path(cli, plugin_path);
   cli.add_option("--root", settings.context.root, "The folder of its files.")->type_name("DIR");
-  console::add_repeated(cli, "--option", options, "KEY=VALUE",
-                        "An option of the data set, as in data.options. May be repeated.");
+  console::add_key_values(cli, "--option", options, "KEY=VALUE",
+                          "An option of the data set, as in data.options. May be repeated.");
   cli.add_option("--seed", settings.context.seed, "The seed of its random parts. The default is 0.");
   cli.add_option("--samples", settings.samples, "Test at most this many samples of each split. The default is 64.")
       ->check(CLI::PositiveNumber);

@@ -44,7 +44,7 @@ CLI::App* declare_info(CLI::App& data, info::Request& request) {
   console::add_overrides(*to, request.overrides)->needs(config);
   to->add_option("--root", request.root, "The folder of its files.")->type_name("DIR")->excludes(config);
   const std::string about_options = "An option of the data set, such as samples=100. May be repeated.";
-  console::add_repeated(*to, "--option", request.options, "KEY=VALUE", about_options)->excludes(config);
+  console::add_key_values(*to, "--option", request.options, "KEY=VALUE", about_options)->excludes(config);
   to->add_option("--seed", request.seed, "The seed of its random parts.")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()

@@ -14,7 +14,7 @@ constexpr const char* kExample =
 void declare(CLI::App& to, Request& request) {
   console::add_config(to, request.config);
   const std::string about_vary = "The values of a key to try, or with --random a range. May be repeated.";
-  console::add_repeated(to, "--vary", request.vary, "KEY=VALUE,...|KEY=LOW..HIGH", about_vary);
+  console::add_key_values(to, "--vary", request.vary, "KEY=VALUE,...|KEY=LOW..HIGH", about_vary);
   auto* random = to.add_option("--random", request.random, "Try N random settings instead of every combination.");
   random->type_name("N");
   to.add_option("--seed", request.seed, "The seed of --random.")->capture_default_str()->needs(random);

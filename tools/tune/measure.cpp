@@ -12,7 +12,7 @@
 #include "console/units.hpp"
 #include "ddprun/plugin/words.hpp"
 #include "plugin/registry.hpp"
-#include "record/run_dir.hpp"
+#include "tools/compare/runner.hpp"
 #include "tools/compare/variant.hpp"
 #include "tools/predict/recording.hpp"
 #include "tools/tune/read.hpp"
@@ -47,8 +47,7 @@ std::vector<int64_t> sizes_up_to(double bytes) {
 }
 
 std::string new_folder(const Request& request, const config::Experiment& experiment) {
-  const std::string& output = request.running.output;
-  const std::string folder = record::make_run_dir(output.empty() ? experiment.experiment.output : output, "tune");
+  const std::string folder = compare::new_folder(request.running, experiment, "tune");
   for (const char* part : {"runs", "logs"}) std::filesystem::create_directories(std::filesystem::path(folder) / part);
   return folder;
 }

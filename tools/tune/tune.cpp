@@ -124,8 +124,10 @@ ExitCode run(const Request& given, const std::vector<std::string>& command) {
     throw Error(ExitCode::usage, "tune: " + world->launcher + " has started " + std::to_string(world->size) +
                                      " ranks; start it once on each host, with --nnodes for several");
   }
+  const std::string nproc = std::to_string(request.nodes.nproc.value_or(0));
+  const config::Typed typed{{"launch.nproc=" + nproc, "--nproc-per-node " + nproc}};  // of with_node_options()
   const config::Loaded loaded =
-      config::load(request.config, request.overrides, ranks_known(request.nodes.nnodes.value_or(1)));
+      config::load(request.config, request.overrides, ranks_known(request.nodes.nnodes.value_or(1)), typed);
   check(request, loaded);
   const int64_t ranks = request.nodes.nproc ? *request.nodes.nproc : compare::ranks_of(loaded.experiment);
   const auto timeout = std::chrono::milliseconds(std::llround(loaded.experiment.launch.timeout * 1000));

@@ -34,6 +34,7 @@ std::vector<Variant> variants_of_grid(const std::string& file, const Names& vari
 
 TEST_CASE("values are split at commas, but not within a list") {
   CHECK(parse_vary("comm.algorithm=ring,tree").values == Names{"ring", "tree"});
+  CHECK(parse_vary("comm.algorithm=ring, tree").values == Names{"ring", "tree"});
   CHECK(parse_vary("optimizer.betas=[0.9, 0.99],[0.8, 0.9]").values == Names{"[0.9, 0.99]", "[0.8, 0.9]"});
   CHECK(parse_vary("data.options.mean=\"0.1, 0.2\",0.5").values == Names{"\"0.1, 0.2\"", "0.5"});
   CHECK(contains(error_of([] { parse_vary("ring,tree"); }), "2: --vary ring,tree: expected KEY=VALUE"));
@@ -78,8 +79,8 @@ TEST_CASE("all errors of all variants are reported at once, each once") {
   const std::string file = dir.write("exp.toml", std::string(kConfig) + "epoch = 3\n");
   const std::string faults = error_of([&] { variants_of_grid(file, {"optimizer.lr=0.1,-1,x"}, {}); });
   CHECK_MESSAGE(contains(faults, "exp.toml:8:1"), faults);
-  CHECK(contains(faults, "--set optimizer.lr=-1"));
-  CHECK(contains(faults, "--set optimizer.lr=x"));
+  CHECK(contains(faults, "--vary optimizer.lr=-1"));
+  CHECK(contains(faults, "--vary optimizer.lr=x"));
   CHECK(faults.find("exp.toml:8:1") == faults.rfind("exp.toml:8:1"));
 }
 
@@ -116,4 +117,21 @@ TEST_CASE("variants that do different work are refused") {
 TEST_CASE("names of folders") {
   CHECK(folder_name("gloo ring") == "gloo-ring");
   CHECK(folder_name("../lib.so lr=0.1") == "-.-lib.so-lr-0.1");
+}
+
+TEST_CASE("an error about a varied value names the option that the user typed, also in an error of the run") {
+  const TempDir dir;
+  const std::string file = dir.write("exp.toml", kConfig);
+  const auto error = [&](const std::string& option) {
+    return error_of([&] {
+      variants_of_overrides(file, {{"train.epochs=0"}, {"train.epochs=3"}}, {"log.every=0"}, std::nullopt, option);
+    });
+  };
+  CHECK(error("--vary") ==
+        "2: --set log.every=0: log.every = 0: expected an integer of at least 1\n"
+        "--vary train.epochs=0: train.epochs = 0: expected an integer of at least 1");
+  CHECK(contains(error("--change"), "\n--change train.epochs=0: "));
+  const Variant variant = variants_of_overrides(file, {{"data.root=x"}, {}}, {"log.every=1"})[0];
+  CHECK(as_typed(variant, "--set data.root=x: no such folder") == "--vary data.root=x: no such folder");
+  CHECK(as_typed(variant, "--set log.every=1: no") == "--set log.every=1: no");
 }

@@ -19,12 +19,12 @@ ExitCode run_program(int argc, char** argv) {
   std::vector<std::string> plugin_path, options, data_options;
   cli.add_option("--model", name, "The model to test: the name or path of a plugin.")->required();
   console::add_plugin_path(cli, plugin_path);
-  console::add_repeated(cli, "--option", options, "KEY=VALUE",
-                        "An option of the model, as in model.options. May be repeated.");
+  console::add_key_values(cli, "--option", options, "KEY=VALUE",
+                          "An option of the model, as in model.options. May be repeated.");
   cli.add_option("--dataset", dataset, "The data set that gives shape, classes and samples.")->capture_default_str();
   cli.add_option("--root", settings.data.root, "The folder of its files.")->type_name("DIR");
-  console::add_repeated(cli, "--data-option", data_options, "KEY=VALUE",
-                        "An option of the data set, for example shape=1x28x28 or classes=10. May be repeated.");
+  console::add_key_values(cli, "--data-option", data_options, "KEY=VALUE",
+                          "An option of the data set, for example shape=1x28x28 or classes=10. May be repeated.");
   add_check_options(cli, checks);
   if (const auto end = console::parse(cli, argc, argv)) return *end;
   settings.options = console::key_values("--option", options);
