@@ -2,7 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 
+#include "data/idx_files.hpp"
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
 
@@ -84,6 +87,31 @@ TEST_CASE("the checkpoint of a run with a validation set gives the run's results
   REQUIRE(result.code == 0);
   CHECK(contains(result.out, "\n50 test samples\n"));
   CHECK(contains(squeezed(result.out), row("test loss", "%.4f", summary_of(run).at("test.loss"))));
+}
+
+TEST_CASE("a run on a data set's default folder can be evaluated from any folder") {
+  Workplace place;
+  const auto root = place.folder() / "data/mnist";
+  std::filesystem::create_directories(root);
+  const auto write = [&](const char* name, const std::string& bytes) {
+    std::ofstream(root / name, std::ios::binary) << bytes;
+  };
+  write(train_images, idx({8, 4, 4}, ramp(128)));
+  write(train_labels, idx({8}, ramp(8)));
+  write(test_images, idx({4, 4, 4}, ramp(64)));
+  write(test_labels, idx({4}, ramp(4)));
+  const auto in = [&](const std::string& folder, const Argv& argv) {
+    const auto result = place.run(Argv{"/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", folder} + argv);
+    CHECK_MESSAGE(result.code == 0, result.err);
+    return result;
+  };
+  const std::string config = place.config(
+      "[model]\nname = \"simplenet\"\n[data]\nname = \"mnist\"\nbatch_size = 4\n[train]\nevaluate = false\n");
+  const auto training = place.training(config);
+  in(place.folder().string(), training);
+  const auto run = place.new_run();
+  CHECK(contains(in("/", {training.front(), "evaluate", "--checkpoint", run.string()}).out, "4 test samples"));
+  in("/", place.training((run / "config.toml").string()));
 }
 
 TEST_CASE("standardisation is the checkpoint's, not the test set's, and a checkpoint without it is refused") {

@@ -23,6 +23,7 @@
 #include "config/paths.hpp"
 #include "console/console.hpp"
 #include "cuda/driver.hpp"
+#include "data/datasets.hpp"
 #include "ddprun/error.hpp"
 #include "launch/supervisor.hpp"
 #include "record/environment.hpp"
@@ -206,10 +207,15 @@ ExitCode run_in(const Meeting& meeting, RankOptions options, const plugin::Regis
 
 std::string prepare_run_dir(config::Experiment experiment, int world) {
   if (experiment.strategy.kind == "ddp") experiment.launch.nproc = world;
-  config::make_paths_absolute(experiment);  // the file is in another folder than the user's config
   std::string run_dir = record::make_run_dir(experiment.experiment.output, experiment.experiment.name);
-  replace_file(run_dir + "/config.toml", config::to_toml(experiment));
+  replace_file(run_dir + "/config.toml", config::to_toml(for_any_folder(std::move(experiment))));
   return run_dir;
+}
+
+config::Experiment for_any_folder(config::Experiment experiment) {
+  if (experiment.data.root.empty()) experiment.data.root = data::default_root(experiment.data.name);
+  config::make_paths_absolute(experiment);
+  return experiment;
 }
 
 std::string log_dir(const config::Experiment& experiment, const std::string& run_dir) {

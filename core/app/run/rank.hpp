@@ -26,6 +26,9 @@ ExitCode run_rank(RankOptions options, const plugin::Registry& registry);
 // Creates the run folder and writes config.toml into it, with the actual number of ranks. Once per job.
 std::string prepare_run_dir(config::Experiment experiment, int world);
 
+// The experiment as a config in any folder needs it: with absolute paths.
+config::Experiment for_any_folder(config::Experiment experiment);
+
 // The folder of rank<N>.log: launch.log_dir, or the run folder.
 std::string log_dir(const config::Experiment& experiment, const std::string& run_dir);
 

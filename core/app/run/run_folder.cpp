@@ -8,7 +8,6 @@
 #include "base/file.hpp"
 #include "comm/copy_file.hpp"
 #include "config/experiment.hpp"
-#include "config/paths.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::run {
@@ -57,9 +56,7 @@ RunFolder::RunFolder(Group& group, const launch::World& world, std::string given
   fs::create_directories(path_, error);
   if (error) throw Error(ExitCode::failure, "cannot make the run folder " + path_ + ": " + error.message());
   if (world.local_rank != 0) return;
-  config::Experiment copy = experiment;
-  config::make_paths_absolute(copy);
-  replace_file(path_ + kConfigFile, config::to_toml(copy));
+  replace_file(path_ + kConfigFile, config::to_toml(for_any_folder(experiment)));
 }
 
 void RunFolder::move_to_rank0(const std::function<std::string(int rank)>& path_of,
