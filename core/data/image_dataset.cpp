@@ -46,7 +46,10 @@ class ImageDataset : public Dataset {
 void keep_first(ByteImages& images, int64_t count, const char* key) {
   const auto there = static_cast<int64_t>(images.labels.size());
   if (count == 0) return;
-  if (count > there) DatasetOptions::refuse(key, "the files hold " + std::to_string(there) + " samples, no more");
+  if (count > there) {
+    DatasetOptions::refuse(
+        key, "the files hold " + std::to_string(there) + (there == 1 ? " sample" : " samples") + ", no more");
+  }
   images.labels.resize(static_cast<std::size_t>(count));
   images.pixels.resize(static_cast<std::size_t>(count * images.channels * images.height * images.width));
   images.pixels.shrink_to_fit();

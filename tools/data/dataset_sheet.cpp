@@ -25,9 +25,11 @@ std::string number(double value) {
   return fmt::format("{:.5g}", value);
 }
 
-std::string left_out(std::size_t all, std::size_t shown, const char* what) {
-  return all > shown ? fmt::format("and {} more {}\n", console::human_count(static_cast<int64_t>(all - shown)), what)
-                     : "";
+// `one` and `several`: the word for what is left out.
+std::string left_out(std::size_t all, std::size_t shown, const char* one, const char* several) {
+  if (all <= shown) return "";
+  const auto count = static_cast<int64_t>(all - shown);
+  return fmt::format("and {} more {}\n", console::human_count(count), count == 1 ? one : several);
 }
 
 std::string split_table(const std::vector<SplitSheet>& splits) {
@@ -72,7 +74,7 @@ std::string input_table(const std::vector<SplitSheet>& splits) {
                              channels > 1 ? std::to_string(channel) : "", split.survey.inputs[channel]));
     }
   }
-  return table.text() + left_out(channels, shown, "channels");
+  return table.text() + left_out(channels, shown, "channel", "channels");
 }
 
 std::string class_table(const std::vector<SplitSheet>& splits) {
@@ -89,7 +91,7 @@ std::string class_table(const std::vector<SplitSheet>& splits) {
     for (const SplitSheet& split : splits) cells.push_back(console::human_count(split.survey.classes[i]));
     table.row(cells);
   }
-  return table.text() + left_out(names.size(), shown, "classes");
+  return table.text() + left_out(names.size(), shown, "class", "classes");
 }
 
 std::string target_table(const std::vector<SplitSheet>& splits) {

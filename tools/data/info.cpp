@@ -58,7 +58,8 @@ const Dataset& chosen_split(const Splits& splits, const Request& request) {
   if (split == nullptr) throw Error(ExitCode::usage, "--split test: the data set has no test split");
   if (request.sample >= 0 && request.sample < split->size()) return *split;
   throw Error(ExitCode::usage, "--sample " + std::to_string(request.sample) + ": " + request.split + " has " +
-                                   std::to_string(split->size()) + " samples, numbered from 0");
+                                   std::to_string(split->size()) +
+                                   (split->size() == 1 ? " sample, number 0" : " samples, numbered from 0"));
 }
 
 std::string show_values(const Dataset& split, const Request& request) {

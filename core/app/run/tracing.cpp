@@ -12,8 +12,9 @@ std::vector<int64_t> steps_to_trace(const config::Loaded& loaded, int64_t steps_
   const std::vector<int64_t>& chosen = loaded.experiment.log.trace_steps;
   const int64_t steps = steps_of(loaded.experiment.train, steps_per_epoch);
   if (!chosen.empty() && *std::max_element(chosen.begin(), chosen.end()) > steps) {
-    throw Error(ExitCode::usage, config::error(loaded.sources, "log.trace_steps",
-                                               "the run has only " + std::to_string(steps) + " steps"));
+    throw Error(ExitCode::usage,
+                config::error(loaded.sources, "log.trace_steps",
+                              "the run has only " + std::to_string(steps) + (steps == 1 ? " step" : " steps")));
   }
   return chosen;
 }

@@ -17,7 +17,8 @@ class Linear final : public ddprun::Model {
     const ddprun::ModelOptions options(context.options, "linear", ddprun::kNoOptions);
     if (context.classes != 0) {
       throw std::invalid_argument("linear predicts a number, but the data set has " + std::to_string(context.classes) +
-                                  " classes; choose a model that classifies, such as simplenet");
+                                  (context.classes == 1 ? " class" : " classes") +
+                                  "; choose a model that classifies, such as simplenet");
     }
     linear_ = torch::nn::Linear(shape_.features(), 1);
   }

@@ -25,7 +25,8 @@ class Classifier : public Model {
   static int64_t classes_of(const ModelContext& context, const std::string& model) {
     if (context.classes >= 2) return context.classes;
     throw std::invalid_argument(model + " tells classes apart, but the data set has " +
-                                std::to_string(context.classes) + " classes; choose a data set with labels");
+                                std::to_string(context.classes) + (context.classes == 1 ? " class" : " classes") +
+                                "; choose a data set with labels");
   }
 };
 
