@@ -1,18 +1,10 @@
 #include "app/command_line.hpp"
 
+#include "console/program.hpp"
+
 namespace ddprun::app {
-namespace {
 
-// Quotes a word for a shell if it has characters that need it.
-std::string shell_word(const std::string& text) {
-  constexpr const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
-  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
-}  // namespace
+using console::shell_word;
 
 std::string training_command(const Arguments& arguments) {
   std::string command = "ddprun --config " + shell_word(arguments.config);

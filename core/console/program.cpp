@@ -66,6 +66,14 @@ void write_torchrun_error(ExitCode code, const std::string& message) {
 
 }  // namespace
 
+std::string shell_word(const std::string& text) {
+  constexpr const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
+  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 ExitCode report_failure(ExitCode code, const std::string& message) {
   write_torchrun_error(code, message);
   const char* job_dir = std::getenv("DDPRUN_JOB_DIR");

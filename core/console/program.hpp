@@ -19,6 +19,9 @@ std::vector<std::string> program_folders();
 // The path of the first executable with this name in these folders; "" if there is none.
 std::string find_program(const std::string& name);
 
+// A word of a command line, quoted for a shell if it has characters that need it.
+std::string shell_word(const std::string& text);
+
 // Reports a failure: to our own launcher if this process is one of its ranks (the launcher prints the first cause once,
 // at the end), otherwise to stderr; and to the file TORCHELASTIC_ERROR_FILE if torchrun names one. Returns the code.
 ExitCode report_failure(ExitCode code, const std::string& message);

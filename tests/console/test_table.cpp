@@ -40,3 +40,28 @@ TEST_CASE("widths count characters, not bytes") {
 TEST_CASE("a table without rows has only its header") {
   CHECK(Table({{"kind", Align::left}}).text() == "kind\n");
 }
+
+TEST_CASE("a table that is wider than the terminal breaks texts between words, and figures never") {
+  Table findings({{"what"}, {"finding"}});
+  findings.row({"memlock", "8.00 MiB"});
+  findings.row({"", "-> UCX and NCCL with RDMA, and nothing else, need it"});
+  CHECK(findings.text(0, 36) ==
+        "what     finding\n"
+        "memlock  8.00 MiB\n"
+        "         -> UCX and NCCL with RDMA,\n"
+        "            and nothing else, need\n"
+        "            it\n");
+  CHECK(findings.text(0, 200) == findings.text());
+
+  Table figures({{"variant"}, {"total time", Align::right}, {"average step", Align::right}, {"busbw", Align::right}});
+  figures.row({"ring", "12.5 s", "12.5 ms", "1.25 GB/s"});
+  CHECK(figures.text(2, 36) ==
+        "  variant  total time  average step\n"
+        "  ring         12.5 s       12.5 ms\n"
+        "\n"
+        "  variant      busbw\n"
+        "  ring     1.25 GB/s\n");
+  CHECK(figures.text(2, 10) ==
+        "  variant  total time\n  ring         12.5 s\n\n  variant  average step\n  ring          12.5 ms\n\n"
+        "  variant      busbw\n  ring     1.25 GB/s\n");
+}
