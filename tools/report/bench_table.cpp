@@ -35,11 +35,11 @@ std::string bench_table(const std::vector<BenchLine>& lines) {
                         {"wrong", kRight}});
   for (const BenchLine& line : lines) {
     table.row({std::to_string(line.bytes), std::to_string(line.count), line.type, line.op, line.backend, line.algorithm,
-               line.served, line.buffer, line.in_place ? "in" : "out", cell(line.median * 1e6),
-               cell(line.p95 * 1e6), cell(line.least * 1e6), cell(line.algbw * 1e-9), cell(line.busbw * 1e-9),
+               line.served, line.buffer, line.in_place ? "in" : "out", cell(line.median * 1e6), cell(line.p95 * 1e6),
+               cell(line.least * 1e6), cell(line.algbw * 1e-9), cell(line.busbw * 1e-9),
                line.wrong ? std::to_string(*line.wrong) : "N/A"});
   }
-  return table.text();
+  return table.printed();
 }
 
 }  // namespace ddprun::report

@@ -159,7 +159,8 @@ View view_of(const Lines& lines) {
   const std::vector<std::string> names = measured(lines);
   const Json values = values_of(lines, false);
   const bool few = most_points(lines) <= kMostMarked;
-  const Json colours = colour("series", names, names.size() > 1);
+  Json colours = colour("series", names, names.size() > 1);
+  if (few && names.size() > 1) colours["legend"]["symbolStrokeWidth"] = 0;  // dashes would cut pieces from the marks
   const Json tips = tooltip({{"series", ""}, {"at", lines.x.title}, {"text", lines.y.title}});
 
   View view;

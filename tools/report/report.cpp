@@ -67,7 +67,6 @@ record::Run read(const std::string& path) {
   summary.seed = experiment.experiment.seed;
   if (summary.strategy == "ddp") summary.backend = experiment.comm.backend;
   if (summary.strategy == "dp") summary.devices = experiment.strategy.devices;
-  summary.batch = experiment.data.batch_size * (experiment.data.batch_per == "rank" ? summary.world : 1);
   return run;
 }
 

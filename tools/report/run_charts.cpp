@@ -119,22 +119,24 @@ struct Measured {
   std::vector<Point> points;
 };
 
-std::string note_on(std::size_t window) {
-  return window <= 1 ? "" : fmt::format("Each point is the median of {} steps.", window);
-}
-
 Chart chart_over_steps(const std::string& title, const std::string& unit, const std::vector<Measured>& measured,
                        const std::string& note, double factor) {
   Lines lines{steps(), {unit}, {}, false};
-  std::size_t longest = 1;
+  std::size_t fewest = 0, most = 0;  // steps of a point
   for (const Measured& one : measured) {
     std::size_t window = 1;
     std::vector<Point> points = thinned(one.points, kMostPoints, window);
     for (Point& point : points) point.y *= factor;
     add(lines, one.name, points);
-    longest = std::max(longest, window);
+    const std::size_t rest = one.points.size() % std::max<std::size_t>(window, 1);  // of the last point
+    fewest = std::min(fewest == 0 ? window : fewest, rest == 0 ? window : rest);
+    most = std::max(most, window);
   }
-  std::string whole_note = note_on(longest);
+  std::string whole_note;
+  if (most > 1) {
+    whole_note = fmt::format("Each point is the median of {} steps.",
+                             fewest == most ? std::to_string(most) : fmt::format("{} to {}", fewest, most));
+  }
   if (!note.empty() && !whole_note.empty()) whole_note += ' ';
   return half_chart(title, whole_note + note, lines);
 }

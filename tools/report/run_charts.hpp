@@ -2,9 +2,11 @@
 // them has recorded the figures.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "config/experiment.hpp"
 #include "record/read.hpp"
 #include "tools/report/page.hpp"
 
@@ -13,6 +15,7 @@ namespace ddprun::report {
 struct NamedRun {
   std::string name;  // in legends and tables; unique
   record::Run run;
+  std::optional<config::Experiment> experiment{};  // none if its config cannot be read: `notices` has the reason
 };
 
 // Runs with the names of their folders, without the time if the names are unique without it.
@@ -34,6 +37,10 @@ std::vector<Chart> device_charts(const std::vector<NamedRun>& runs);
 // Throughput over ranks (dp: devices) and the ideal line from the fewest ranks: one chart for each model and data set
 // with runs of several sizes.
 std::vector<Chart> scaling_charts(const std::vector<NamedRun>& runs);
+
+// What differs between the runs and may be the reason for other figures: time, load, host, versions, batch, settings.
+// Each as "optimizer.lr (0.01, 0.02)". Empty for one run.
+std::vector<std::string> differences(const std::vector<NamedRun>& runs);
 
 // A run in one sentence.
 std::string summary_sentence(const NamedRun& run);

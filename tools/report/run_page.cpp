@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iterator>
 
+#include "ddprun/error.hpp"
 #include "tools/report/collectives.hpp"
 #include "tools/report/run_charts.hpp"
 #include "tools/report/trace.hpp"
@@ -68,13 +69,27 @@ Page collectives_page(const std::string& run_dir, const CollectivesByRank& files
 }
 
 Page run_page(std::vector<record::Run> all) {
-  const std::vector<NamedRun> runs = named(std::move(all));
+  std::vector<NamedRun> runs = named(std::move(all));
   Page page;
+  for (NamedRun& run : runs) {
+    try {
+      run.experiment = config::load(run.run.config, {}).experiment;
+      const auto& data = run.experiment->data;
+      record::Summary& summary = run.run.summary;
+      if (summary.batch < 0) summary.batch = data.batch_size * (data.batch_per == "rank" ? summary.world : 1);
+    } catch (const Error& error) {
+      page.notices.push_back(run.name + ": its settings are not on the page: " + error.what());
+    }
+  }
   page.title = runs.size() == 1 ? runs[0].name : fmt::format("{} runs", runs.size());
   for (const NamedRun& run : runs) {
     page.paragraphs.push_back(summary_sentence(run));
     if (const std::string state = record::state_of(run.run); !state.empty())
       page.notices.push_back(run.name + ": " + state);
+  }
+  if (const auto all_differences = differences(runs); !all_differences.empty()) {
+    page.paragraphs.push_back(fmt::format("The runs differ in {}. Each of these can change speed or results.",
+                                          fmt::join(all_differences, ", ")));
   }
   add(page, results(runs));
   add(page, {"Learning", {}, {}, learning_charts(runs)});

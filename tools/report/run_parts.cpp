@@ -32,11 +32,23 @@ const std::vector<Part> kDeviceParts = {{"replicate", [](const Summary& s) { ret
                                         {"gather", [](const Summary& s) { return s.split.gather; }},
                                         {"reduce", [](const Summary& s) { return s.split.reduce; }}};
 
+// Time that no part accounts for is shown as "other", not hidden.
+double other(const Summary& summary) {
+  double rest = summary.avg_batch_time;
+  const auto take = [&](const Part& part) {
+    if (std::isfinite(part.value(summary))) rest -= part.value(summary);
+  };
+  std::for_each(kParts.begin(), kParts.end(), take);
+  take(kGraph);
+  return std::fmax(0, rest);
+}
+
 // With the graph only if a run has one.
 std::vector<Part> parts_of(const std::vector<NamedRun>& runs) {
   std::vector<Part> parts = kParts;
   const auto has_graph = [](const NamedRun& run) { return std::isfinite(kGraph.value(run.run.summary)); };
   if (std::any_of(runs.begin(), runs.end(), has_graph)) parts.push_back(kGraph);
+  parts.push_back({"other", other});
   return parts;
 }
 
@@ -67,25 +79,12 @@ Bars bars_of(const std::vector<NamedRun>& runs, const std::vector<Part>& parts) 
   return bars;
 }
 
-// Time that no part accounts for is shown as "other", not hidden.
-double other(const Summary& summary) {
-  double rest = summary.avg_batch_time;
-  const auto take = [&](const Part& part) {
-    if (std::isfinite(part.value(summary))) rest -= part.value(summary);
-  };
-  std::for_each(kParts.begin(), kParts.end(), take);
-  take(kGraph);
-  return std::fmax(0, rest);
-}
-
 Shares shares_of(const std::vector<NamedRun>& runs) {
   Shares shares{names_of(runs), {}};
-  const auto add = [&](const char* name, const auto& value) {
-    shares.series.push_back({name, {}, {}, {}});
-    for (const NamedRun& run : runs) shares.series.back().values.push_back(value(run.run.summary));
-  };
-  for (const Part& part : parts_of(runs)) add(part.name, part.value);
-  add("other", other);
+  for (const Part& part : parts_of(runs)) {
+    shares.series.push_back({part.name, {}, {}, {}});
+    for (const NamedRun& run : runs) shares.series.back().values.push_back(part.value(run.run.summary));
+  }
   return shares;
 }
 
@@ -145,11 +144,13 @@ console::Table scaling_table(const Lines& lines, const Point& base) {
 }
 
 // All lines start at the fewest ranks: usually a single process.
-Chart scaling_chart(const std::string& title, const std::map<std::string, Throughputs>& ways) {
+Chart scaling_chart(const std::string& title, const std::map<std::string, Throughputs>& ways, const std::string& also) {
   Throughputs fewest;
   double most = 0;
+  std::size_t runs = 1;  // of a point
   for (const auto& [way, throughputs] : ways) {
     for (const auto& [width, values] : throughputs) {
+      runs = std::max(runs, values.size());
       fewest[width].insert(fewest[width].end(), values.begin(), values.end());
       most = std::max(most, width);
     }
@@ -163,7 +164,8 @@ Chart scaling_chart(const std::string& title, const std::map<std::string, Throug
     lines.series.push_back({way.empty() ? "single" : way, points, false});
   }
   lines.series.push_back({"ideal", {base, {most, base.y * most / base.x}}, true});
-  Chart chart = whole_chart(title, "The dashed line is ideal scaling from the fewest ranks.", lines);
+  const std::string of_runs = runs == 1 ? "" : fmt::format(" Each point is the median of its runs: up to {}.", runs);
+  Chart chart = whole_chart(title, "The dashed line is ideal scaling from the fewest ranks." + of_runs + also, lines);
   chart.table = scaling_table(lines, base);
   return chart;
 }
@@ -198,6 +200,14 @@ std::vector<Chart> scaling_charts(const std::vector<NamedRun>& runs) {
     if (!std::isfinite(summary.throughput)) continue;
     experiments[{summary.model, summary.data}][way_of(summary)][width_of(summary)].push_back(summary.throughput);
   }
+  std::string also;
+  for (const std::string& difference : differences(runs)) {
+    const bool is_of_the_chart = difference.starts_with("strategy.kind") || difference.starts_with("launch.nproc") ||
+                                 difference.starts_with("comm.");
+    if (is_of_the_chart) continue;
+    also += (also.empty() ? " The runs also differ in " : ", ") + difference.substr(0, difference.find(" ("));
+  }
+  if (!also.empty()) also += ": see the first lines.";
   std::vector<Chart> charts;
   for (const auto& [what, ways] : experiments) {
     std::map<double, int> widths;
@@ -205,7 +215,7 @@ std::vector<Chart> scaling_charts(const std::vector<NamedRun>& runs) {
       for (const auto& [width, values] : throughputs) ++widths[width];
     }
     if (widths.size() > 1)
-      charts.push_back(scaling_chart(fmt::format("Scaling of {} on {}", what.first, what.second), ways));
+      charts.push_back(scaling_chart(fmt::format("Scaling of {} on {}", what.first, what.second), ways, also));
   }
   return charts;
 }

@@ -7,9 +7,11 @@
 #include <map>
 #include <set>
 
+#include "config/text.hpp"
 #include "console/units.hpp"
 #include "record/statistics.hpp"
 #include "tools/report/run_charts.hpp"
+#include "tools/report/settings.hpp"
 
 namespace ddprun::report {
 namespace {
@@ -31,6 +33,18 @@ std::string count(int64_t number) {
 }
 std::string bytes(int64_t number) {
   return number < 0 ? "" : console::human_bytes(number);
+}
+
+std::string environment(const NamedRun& run, const std::string& key) {
+  const auto found = run.run.environment.find(key);
+  return found == run.run.environment.end() ? "" : found->second;
+}
+
+// "2026-11-22 10:15:00"
+std::string started(const NamedRun& run) {
+  std::string date = environment(run, "date").substr(0, 19);
+  std::replace(date.begin(), date.end(), 'T', ' ');
+  return date;
 }
 
 std::string served(const Summary& summary) {
@@ -89,6 +103,23 @@ const std::vector<Line> kLines = {
     {"peak memory of a rank", [](const Summary& s) { return bytes(s.peak_memory_bytes); }},
     {"page faults per step",
      [](const Summary& s) { return std::isfinite(s.page_faults) ? fmt::format("{:.1f}", s.page_faults) : ""; }}};
+
+using config::Experiment;
+const std::vector<std::pair<const char*, std::string (*)(const Experiment&)>> kSettings = {
+    {"optimizer", [](const Experiment& e) { return e.optimizer.name; }},
+    {"learning rate",
+     [](const Experiment& e) {
+       return config::number_text(e.optimizer.lr) + (e.optimizer.scale_lr == "world" ? " x ranks" : "");
+     }},
+    {"mixed precision", [](const Experiment& e) { return e.train.amp; }}};
+
+// A row, unless no run has a value.
+void add_row(console::Table& table, const std::string& name, const std::vector<NamedRun>& runs,
+             const std::function<std::string(const NamedRun&)>& value) {
+  std::vector<std::string> row = {name};
+  for (const NamedRun& run : runs) row.push_back(value(run));
+  if (std::any_of(row.begin() + 1, row.end(), [](const std::string& cell) { return !cell.empty(); })) table.row(row);
+}
 
 std::vector<console::Table::Column> columns_of(const std::vector<NamedRun>& runs, console::Align align) {
   std::vector<console::Table::Column> columns = {{""}};
@@ -159,12 +190,39 @@ std::string summary_sentence(const NamedRun& run) {
 
 TitledTable results_table(const std::vector<NamedRun>& runs) {
   console::Table table(columns_of(runs, console::Align::right));
+  add_row(table, "started", runs, started);
+  for (const auto& [name, value] : kSettings) {
+    add_row(table, name, runs, [&](const NamedRun& run) { return run.experiment ? value(*run.experiment) : ""; });
+  }
   for (const Line& line : kLines) {
-    std::vector<std::string> row = {line.name};
-    for (const NamedRun& run : runs) row.push_back(line.value(run.run.summary));
-    if (std::any_of(row.begin() + 1, row.end(), [](const std::string& cell) { return !cell.empty(); })) table.row(row);
+    add_row(table, line.name, runs, [&](const NamedRun& run) { return line.value(run.run.summary); });
   }
   return {"", table};
+}
+
+std::vector<std::string> differences(const std::vector<NamedRun>& runs) {
+  std::vector<std::string> found;
+  const auto add = [&](const std::string& name, const auto& value_of) {
+    std::vector<std::string> values;
+    for (const NamedRun& run : runs) values.push_back(value_of(run));
+    const bool differ = std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) != values.end();
+    if (differ) found.push_back(differing_text(name, values));
+  };
+  add("start", started);
+  add("load of the host at the start", [](const NamedRun& run) {
+    const std::string load = environment(run, "load");
+    return load.substr(0, load.find(' '));
+  });
+  for (const char* key : {"host", "cpu_model", "cores", "ddprun", "torch"}) {
+    add(key, [&](const NamedRun& run) { return environment(run, key); });
+  }
+  add("global batch", [](const NamedRun& run) { return count(run.run.summary.batch); });
+  std::vector<Experiment> experiments;
+  for (const NamedRun& run : runs) {
+    if (run.experiment) experiments.push_back(*run.experiment);
+  }
+  for (const auto& [key, values] : differing_settings(experiments)) found.push_back(differing_text(key, values));
+  return found;
 }
 
 TitledTable ranks_table(const NamedRun& run) {
@@ -224,12 +282,7 @@ TitledTable environment_table(const std::vector<NamedRun>& runs) {
   }
   console::Table table(columns_of(runs, console::Align::left));
   for (const std::string& key : keys) {
-    std::vector<std::string> row = {key};
-    for (const NamedRun& run : runs) {
-      const auto found = run.run.environment.find(key);
-      row.push_back(found == run.run.environment.end() ? "" : found->second);
-    }
-    table.row(row);
+    add_row(table, key, runs, [&](const NamedRun& run) { return environment(run, key); });
   }
   return {"", table};
 }

@@ -69,7 +69,7 @@ const frame = document.querySelector("iframe");
 const look = () => {
   const seen = frame.contentDocument;
   if (!seen?.body?.dataset.drawn) return setTimeout(look, 50);
-  const widths = [...seen.querySelectorAll("svg.marks, h1, h2, h3, p")].map((one) => one.getBoundingClientRect().right);
+  const widths = [...seen.querySelectorAll("svg.marks, .role-legend, h1, h2, h3, p")].map((one) => one.getBoundingClientRect().right);
   document.querySelector("pre").textContent = JSON.stringify({ page: seen.documentElement.scrollWidth,
     widest: Math.max(...widths) });
 };

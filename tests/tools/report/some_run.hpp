@@ -16,6 +16,7 @@ struct SomeRun {
   int64_t steps = 6, epochs = 2;
   record::Summary summary;
   std::function<void(record::StepRecord&)> change = [](record::StepRecord&) {};
+  std::string settings;  // more of its config
 
   SomeRun() {
     summary.model = "simplenet";
@@ -41,7 +42,8 @@ struct SomeRun {
 inline std::string write_run(const TempDir& folder, const std::string& name, SomeRun run) {
   const std::string dir = (folder.path() / name).string();
   std::filesystem::create_directories(dir);
-  folder.write(name + "/config.toml", "schema_version = 1\n");
+  folder.write(name + "/config.toml",
+               "schema_version = 1\n[model]\nname = \"simplenet\"\n[data]\nname = \"mnist\"\n" + run.settings);
   record::write_environment(dir, record::collect_environment({{"torch", "2.11.0"}}));
   run.summary.world = run.ranks;
   for (int rank = 0; rank < run.ranks; ++rank) {

@@ -62,6 +62,7 @@ TEST_CASE("a run's page has its results, curves, times and environment") {
   CHECK(rows_of(page, "Loss") == std::vector<Row>{{"1", "1", "1.100"}, {"2", "0.5000", "0.5500"}});
   CHECK(rows_of(page, "Accuracy") == std::vector<Row>{{"1", "60"}, {"2", "70"}});
   CHECK(rows_of(page, "The average step")[1] == Row{"forward", "2"});
+  CHECK(rows_of(page, "The average step")[5] == Row{"other", "1.000"});
   CHECK(rows_of(page, "The average step, in per cent")[0] ==
         Row{"net", "10.0", "20.0", "30.0", "20.0", "10.0", "10.0"});
   CHECK(rows_of(page, "Step time")[5] == Row{"6", "6", "7"});
@@ -156,6 +157,40 @@ TEST_CASE("throughput over ranks is compared with ideal scaling from the fewest 
   CHECK(lines.series.back().points.back().y == 4000);
 }
 
+TEST_CASE("the page of several runs says in words what differs between them, and the scaling chart refers to it") {
+  const testing::TempDir folder;
+  SomeRun one, two;
+  one.ranks = 1;
+  one.summary.strategy = "single";
+  two.settings = "batch_size = 128\n[optimizer]\nname = \"adam\"\nlr = 0.001\n[strategy]\nkind = \"ddp\"\n";
+  const Page page = page_of_runs({write_run(folder, "one", one), write_run(folder, "two", two)});
+  REQUIRE(page.paragraphs.size() == 3);
+  for (const char* part : {"The runs differ in ", "global batch (64, 128)", "data.batch_size (64, 128)",
+                           "optimizer.name (\"sgd\", \"adam\")", "optimizer.lr (0.01, 0.001)"}) {
+    CHECK_MESSAGE(contains(page.paragraphs[2], part), page.paragraphs[2]);
+  }
+  CHECK(page.notices.empty());
+  const auto& table = page.sections[0].tables[0].table;
+  CHECK(row_named(table, "optimizer") == Row{"optimizer", "sgd", "adam"});
+  CHECK(row_named(table, "learning rate") == Row{"learning rate", "0.01", "0.001"});
+  CHECK(row_named(table, "global batch") == Row{"global batch", "64", "128"});
+  CHECK(row_named(table, "started").size() == 3);
+  const auto chart = chart_named(page, "Scaling of simplenet on mnist");
+  REQUIRE(chart);
+  CHECK_MESSAGE(contains(chart->note, "The runs also differ in "), chart->note);
+  CHECK(contains(chart->note, "optimizer.lr"));
+  CHECK_FALSE(contains(chart->note, "strategy.kind"));
+}
+
+TEST_CASE("a config that cannot be read is named, and the page has the rest") {
+  const testing::TempDir folder;
+  const std::string run = write_run(folder, "old", {});
+  folder.write("old/config.toml", "schema_version = 1\n");
+  const Page page = page_of_runs({run});
+  REQUIRE(page.notices.size() == 1);
+  CHECK(contains(page.notices[0], "old: its settings are not on the page: "));
+}
+
 TEST_CASE("strategy dp shows its communication parts and the memory of its devices") {
   const testing::TempDir folder;
   SomeRun run;
@@ -181,8 +216,8 @@ TEST_CASE("replayed steps have their own part and column") {
   };
   const Page with = page_of_runs({write_run(folder, "with", replayed)});
   const Page without = page_of_runs({write_run(folder, "without", {})});
-  CHECK(rows_of(with, "The average step").back() == Row{"CUDA graph", "4"});
-  CHECK(rows_of(without, "The average step").back() == Row{"optimizer", "1"});
+  CHECK(rows_of(with, "The average step").at(5) == Row{"CUDA graph", "4"});
+  CHECK(rows_of(without, "The average step").at(4) == Row{"optimizer", "1"});
   const Row rank = with.sections.at(2).tables.front().table.rows().front();
   CHECK(rank.back() == "5.00 ms");
   CHECK(rank.at(5) == "0 s");

@@ -9,14 +9,23 @@
     drawing.textContent = `This chart could not be drawn: ${error.message}. Its figures are in the table below.`;
   };
 
-  // Names of bars and lanes take less than half of the width.
+  // Names of bars and lanes take less than half of the width; a legend begins to the right of them.
   const config = (drawing) => {
-    const theme = prefersDark.matches ? dark : light;
-    return { ...theme, axisY: { ...theme.axisY, labelLimit: Math.round(drawing.clientWidth * 0.38) } };
+    const theme = prefersDark.matches ? dark : light, part = Math.round(drawing.clientWidth * 0.38);
+    return { ...theme, axisY: { ...theme.axisY, labelLimit: part }, legend: { ...theme.legend, labelLimit: part + 80 } };
+  };
+
+  // On a phone, each name of a legend has a line.
+  const specification = (drawing, i) => {
+    const chart = structuredClone(charts[i]);
+    for (const { encoding } of drawing.clientWidth < 450 ? chart.layer : []) {
+      for (const channel of Object.values(encoding)) if (channel.legend) channel.legend.columns = 1;
+    }
+    return chart;
   };
 
   const draw = () =>
-    Promise.all(drawings.map((drawing, i) => window.vegaEmbed(drawing, structuredClone(charts[i]), {
+    Promise.all(drawings.map((drawing, i) => window.vegaEmbed(drawing, specification(drawing, i), {
       mode: "vega-lite",
       renderer: "svg",
       config: config(drawing),

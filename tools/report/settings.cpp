@@ -1,0 +1,48 @@
+#include "tools/report/settings.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "config/continuation.hpp"
+
+namespace ddprun::report {
+namespace {
+
+constexpr const char* kNotUsed = "not used";
+
+bool all_equal(const std::vector<std::string>& values) {
+  std::set<std::string> used(values.begin(), values.end());
+  used.erase(kNotUsed);
+  return used.size() < 2;
+}
+
+}  // namespace
+
+std::map<std::string, std::vector<std::string>> differing_settings(const std::vector<config::Experiment>& experiments) {
+  std::map<std::string, std::vector<std::string>> settings;
+  for (const config::Experiment& experiment : experiments) {
+    config::Sources all;
+    for (const auto& [key, value] : config::key_values(experiment)) {
+      settings[key].push_back(value.empty() ? "not given" : value);
+      all.note(key, {});
+    }
+    for (const std::string& key : config::unused_keys(experiment, all)) settings[key].back() = kNotUsed;
+  }
+  for (const char* key : {"experiment.name", "experiment.output"}) settings.erase(key);
+  std::erase_if(settings, [](const auto& setting) { return all_equal(setting.second); });
+  return settings;
+}
+
+std::string differing_text(const std::string& name, const std::vector<std::string>& values) {
+  constexpr std::size_t kMost = 4;
+  std::vector<std::string> seen;
+  for (const std::string& value : values) {
+    if (std::find(seen.begin(), seen.end(), value) == seen.end()) seen.push_back(value);
+  }
+  std::string text;
+  for (std::size_t i = 0; i < std::min(seen.size(), kMost); ++i) text += (i == 0 ? "" : ", ") + seen[i];
+  if (seen.size() > kMost) text += ", and " + std::to_string(seen.size() - kMost) + " more";
+  return name + " (" + text + ")";
+}
+
+}  // namespace ddprun::report
