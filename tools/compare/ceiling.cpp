@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "console/units.hpp"
+
 namespace ddprun::compare {
 namespace {
 
@@ -26,36 +28,54 @@ const char* name_of(double Split::*member) {
   return "";
 }
 
+constexpr double kLeastShown = 0.0005;
+
 // Enough digits to show the difference between 0.4 and 0.
 std::string percent(double share) {
-  if (share > 0 && share < 0.0005) return "less than 0.1 %";
+  if (share > 0 && share < kLeastShown) return "less than 0.1 %";
   return fmt::format("{:.{}f} %", 100 * share, share < 0.0095 ? 1 : 0);
 }
 
 }  // namespace
 
-Lever lever_of(const std::vector<std::string>& keys_that_differ) {
-  if (all_in(keys_that_differ, "data.")) return {&Split::data, "faster loading"};
-  if (all_in(keys_that_differ, "optimizer.")) return {&Split::optimizer, "a faster optimizer"};
-  if (all_in(keys_that_differ, "comm.")) return {&Split::comm, "a faster backend"};
-  return {&Split::comm, "less communication"};
+double Split::*lever_of(const std::vector<std::string>& keys_that_differ) {
+  if (all_in(keys_that_differ, "data.")) return &Split::data;
+  return all_in(keys_that_differ, "optimizer.") ? &Split::optimizer : &Split::comm;
 }
 
-std::string ceiling_of(const Split& split, const Lever& lever) {
+std::string ceiling_of(const Split& split, double Split::*lever) {
   const double total = split.total();
   const PartOfStep largest = largest_part(split);
-  const double share = split.*lever.part / total;
+  const double share = split.*lever / total;
+  const std::string name = name_of(lever);
   std::string text = percent(split.*largest.member / total) + " " + largest.name;
-  if (split.graph > 0 && lever.part != &Split::data) {
-    return text + ": the gain of " + lever.name + " is unknown, because the parts of a CUDA graph are not timed.";
-  }
-  if (!(share > 0)) return text + ", no " + name_of(lever.part) + ": " + lever.name + " gains nothing.";
-  if (largest.member != lever.part) text += ", " + percent(share) + " " + name_of(lever.part);
+  if (split.graph > 0 && lever != &Split::data) return text + "; the parts of a CUDA graph are not timed";
+  if (!(share > 0)) return text + ", no " + name;
+  const bool is_largest = largest.member == lever;
+  if (!is_largest) text += ", " + percent(share) + " " + name;
   const double gain = share / (1 - share);
-  text += ": " + lever.name;
-  if (gain < 0.0005) return text + " gains " + percent(gain) + ".";
-  if (gain < 1) return text + " gains at most " + percent(gain) + ".";
-  return text + fmt::format(" makes a step at most {:.{}f} times as fast.", 1 + gain, gain < 9 ? 1 : 0);
+  if (gain < kLeastShown) return text;
+  text += std::string("; without ") + (is_largest ? "it" : "the latter") + ", a step would be ";
+  if (gain < 1) return text + percent(gain) + " faster";
+  return text + fmt::format("{:.{}f} times as fast", 1 + gain, gain < 9 ? 1 : 0);
+}
+
+std::string difference_of(const Split& slower, const Split& faster) {
+  constexpr double kLeast = 0.05;
+  std::vector<std::pair<double, const char*>> parts;
+  double most = 0;
+  for (const PartOfStep& part : parts_of_step({slower, faster})) {
+    parts.emplace_back(slower.*part.member - faster.*part.member, part.name);
+    most = std::max(most, std::abs(parts.back().first));
+  }
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text;
+  for (const auto& [more, name] : parts) {
+    if (std::abs(more) < kLeast * most) continue;
+    text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", name, more < 0 ? "-" : "+",
+                        console::human_time(std::abs(more)));
+  }
+  return text;
 }
 
 }  // namespace ddprun::compare

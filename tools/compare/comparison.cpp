@@ -4,26 +4,27 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
+#include "console/units.hpp"
 #include "tools/compare/ceiling.hpp"
 #include "tools/compare/fairness.hpp"
 
 namespace ddprun::compare {
 namespace {
 
-std::vector<double> steps_of(const Member& member) {
-  std::vector<double> steps;
-  for (const Figures& run : member.runs) steps.push_back(run.step);
-  return steps;
+bool is_per_sample(const Comparison& comparison) {
+  const auto batch_of = [](const Member& member) { return global_batch_of(member.variant.loaded.experiment); };
+  return std::any_of(comparison.members.begin(), comparison.members.end(),
+                     [&](const Member& member) { return batch_of(member) != batch_of(comparison.members.front()); });
 }
 
-// The steps of both sides of a pair, for the rounds that both have.
-std::pair<std::vector<double>, std::vector<double>> rounds_of(const Member& over, const Member& under) {
-  std::vector<double> times = steps_of(over), base = steps_of(under);
-  const std::size_t rounds = std::min(times.size(), base.size());
-  times.resize(rounds);
-  base.resize(rounds);
-  return {times, base};
+std::vector<double> times_of(const Member& member, bool per_sample) {
+  std::vector<double> times;
+  for (const Figures& run : member.runs) {
+    times.push_back(per_sample ? run.total_time / static_cast<double>(run.samples) : run.step);
+  }
+  return times;
 }
 
 ParityRun first_parity(const Member& member) {
@@ -39,8 +40,15 @@ bool same_parallelism(const Member& a, const Member& b) {
 
 PairParity parity_of(const Member& base, const Member& member) {
   const bool tensors = same_parallelism(base, member);
-  return pair_parity(tensors ? first_parity(base) : ParityRun{}, tensors ? first_parity(member) : ParityRun{},
-                     base.runs.front().losses, member.runs.front().losses);
+  const Figures &a = base.runs.front(), &b = member.runs.front();
+  const bool aligned = a.first_loss_step == b.first_loss_step;
+  PairParity parity =
+      pair_parity(tensors ? first_parity(base) : ParityRun{}, tensors ? first_parity(member) : ParityRun{}, a.losses,
+                  aligned ? b.losses : std::vector<double>{}, a.first_loss_step);
+  const config::Experiment &x = base.variant.loaded.experiment, &y = member.variant.loaded.experiment;
+  if (parity.differs()) parity.causes = causes_of(x, y, has_batch_norm(base.dirs.front()));
+  parity.float32 = in_float32(x, y);
+  return parity;
 }
 
 // How fast, relative to the base: the inverse of the ratio of step times.
@@ -60,6 +68,10 @@ bool explains(double others, double factor) {
   return 1 - others < std::fmin(factor, 1 / factor);
 }
 
+bool is_known(Verdict verdict) {
+  return verdict == Verdict::faster || verdict == Verdict::slower;
+}
+
 GateResult result_of(const Comparison& comparison, const Gate& gate) {
   const Member &over = comparison.members[gate.over], &under = comparison.members[gate.under];
   GateResult result;
@@ -68,6 +80,7 @@ GateResult result_of(const Comparison& comparison, const Gate& gate) {
   const double speed = 1 / result.ratio.value;
   const std::string words = std::abs(speed - 1) < 0.0005 ? "as fast as" : in_words(speed);
   result.words = over.variant.name + " is " + words + " " + under.variant.name;
+  result.measure = measure_of(comparison);
   const double others = other_cpu(over, under);
   if (explains(others, result.ratio.value / gate.bound)) result.disturbance = others;
   result.held = result.disturbance == 0 && holds(gate, result.ratio);
@@ -83,10 +96,10 @@ void adjust(std::vector<Against>& all, const std::vector<Member>& members) {
   std::size_t next = 0;
   for (Against& against : all) {
     against.adjusted_p = members[against.member].twin ? against.ratio.p : adjusted[next++];
-    against.verdict = verdict_of(against.ratio, against.adjusted_p);
+    against.verdict =
+        std::isfinite(against.ratio.high) ? verdict_of(against.ratio, against.adjusted_p) : Verdict::single_run;
     const double others = other_cpu(members.front(), members[against.member]);
-    if (explains(others, against.ratio.value) && against.verdict != Verdict::unclear)
-      against.verdict = Verdict::disturbed;
+    if (explains(others, against.ratio.value) && is_known(against.verdict)) against.verdict = Verdict::disturbed;
   }
 }
 
@@ -102,6 +115,42 @@ void look_for_repeats(Comparison& comparison) {
     if (member.runs.size() < 2) continue;
     (same_losses(member) ? comparison.loss_repeats : comparison.loss_varies).push_back(member.variant.name);
   }
+}
+
+// Of the median run; of a sample if these are compared.
+Split split_of(const Member& member, bool per_sample) {
+  const Figures& figures = member.typical.figures;
+  Split split = figures.split;
+  if (!per_sample) return split;
+  const double steps = static_cast<double>(figures.step_times.size()) / static_cast<double>(figures.samples);
+  for (const PartOfStep& part : parts_of_step({split})) split.*part.member *= steps;
+  return split;
+}
+
+// About the variant that took the most time, also where there is no verdict that it is slower; about the first one if
+// no difference shows.
+std::string why_not_faster(const Comparison& comparison) {
+  std::size_t slow = 0, fast = 0;
+  double most = 1;
+  for (const Against& against : comparison.against) {
+    if (against.verdict == Verdict::unclear || comparison.members[against.member].twin) continue;
+    if (against.ratio.value > std::max(most, 1.0)) {
+      std::tie(slow, fast, most) = std::tuple(against.member, std::size_t{0}, against.ratio.value);
+    } else if (against.ratio.value < most) {
+      std::tie(fast, most) = std::tuple(against.member, against.ratio.value);
+    }
+  }
+  const Member &slower = comparison.members[slow], &faster = comparison.members[fast];
+  const bool per_sample = is_per_sample(comparison);
+  const Split split = split_of(slower, per_sample), other = split_of(faster, per_sample);
+  std::string text = slower.variant.name + ": " + ceiling_of(split, lever_of(comparison.differing)) + ".";
+  constexpr double kLeast = 1.05;  // of single runs: less says nothing
+  const bool known =
+      comparison.against.front().verdict != Verdict::single_run || split.total() > kLeast * other.total();
+  if (slow == fast || !known) return text;
+  return text + fmt::format(" In the runs with the median step time, a {} took {} longer than with {}: {}.",
+                            measure_of(comparison), console::human_time(split.total() - other.total()),
+                            faster.variant.name, difference_of(split, other));
 }
 
 std::vector<Variant> variants_of(const std::vector<Member>& members) {
@@ -126,10 +175,18 @@ std::vector<std::string> names_of(const std::vector<Member>& members) {
   return names;
 }
 
+std::string measure_of(const Comparison& comparison) {
+  return is_per_sample(comparison) ? "sample" : "step";
+}
+
 Ratio ratio_of(const Comparison& comparison, std::size_t over, std::size_t under) {
-  const Member &a = comparison.members[over], &b = comparison.members[under];
-  if (!comparison.interleaved) return ratio_of_groups(steps_of(a), steps_of(b), comparison.seed);
-  const auto [times, base] = rounds_of(a, b);
+  const bool per_sample = is_per_sample(comparison);
+  std::vector<double> times = times_of(comparison.members[over], per_sample);
+  std::vector<double> base = times_of(comparison.members[under], per_sample);
+  if (!comparison.interleaved) return ratio_of_groups(times, base, comparison.seed);
+  const std::size_t rounds = std::min(times.size(), base.size());  // that both have
+  times.resize(rounds);
+  base.resize(rounds);
   return ratio_by_rounds(times, base, comparison.seed);
 }
 
@@ -146,8 +203,7 @@ void judge(Comparison& comparison, const std::vector<Gate>& gates) {
   adjust(comparison.against, comparison.members);
   look_for_repeats(comparison);
   comparison.differing = keys_that_differ(variants_of(comparison.members));
-  comparison.ceiling = comparison.members.front().variant.name + ": " +
-                       ceiling_of(comparison.members.front().typical.figures.split, lever_of(comparison.differing));
+  comparison.ceiling = why_not_faster(comparison);
   comparison.gates.clear();
   for (const Gate& gate : gates) comparison.gates.push_back(result_of(comparison, gate));
 }
@@ -156,13 +212,12 @@ std::string sentence(const Comparison& comparison, const Against& against) {
   const Member &base = comparison.members.front(), &member = comparison.members[against.member];
   const double value = against.ratio.value;
   std::string text = member.variant.name;
-  const bool is_known = against.verdict == Verdict::faster || against.verdict == Verdict::slower;
-  if (!is_known) {
+  if (!is_known(against.verdict)) {
     text += " and " + base.variant.name + ": " + compare::text(against.verdict);
   } else {
     text += " is " + in_words(1 / value) + " " + base.variant.name;
   }
-  text += fmt::format(" (step time ratio {:.3f}", value);
+  text += fmt::format(" (ratio of the times for a {} {:.3f}", measure_of(comparison), value);
   if (std::isfinite(against.ratio.high)) {
     text += fmt::format(", 95 % interval {:.3f} to {:.3f}", against.ratio.low, against.ratio.high);
   }

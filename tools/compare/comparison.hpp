@@ -29,7 +29,7 @@ struct Member {
 // One variant against the first.
 struct Against {
   std::size_t member = 1;
-  Ratio ratio;            // of the average step times; below 1: faster than the first
+  Ratio ratio;            // of the average times (measure_of()); below 1: faster than the first
   double adjusted_p = 1;  // by Holm, over all comparisons except with the twin
   Verdict verdict = Verdict::unclear;
   PairParity parity;
@@ -38,7 +38,8 @@ struct Against {
 struct GateResult {
   Gate gate;
   Ratio ratio;
-  std::string words;  // "b is 5.4 times as fast as a"
+  std::string words;    // "b is 5.4 times as fast as a"
+  std::string measure;  // measure_of()
   bool held = false;
   // The share of a machine's CPU time that other programs used, if the factor between ratio and bound can come from it:
   // then nothing is decided. Else 0.
@@ -56,11 +57,15 @@ struct Comparison {
   std::vector<std::string> loss_repeats;  // variants whose runs had bitwise equal losses
   std::vector<std::string> loss_varies;   // variants whose runs had not
   std::vector<GateResult> gates;
-  std::string ceiling;                             // one sentence
+  std::string ceiling;                             // why the slower variant is not faster
   std::map<std::string, std::string> environment;  // of the first run
 };
 
-// The ratio of two members' step times: paired by round if the runs were interleaved, else unpaired.
+// What is compared: "step", or "sample" if the global batches differ. A step of twice the samples may take longer.
+std::string measure_of(const Comparison& comparison);
+
+// The ratio of two members' times for a step, or for a sample: paired by round if the runs were interleaved, else
+// unpaired.
 Ratio ratio_of(const Comparison& comparison, std::size_t over, std::size_t under);
 
 // Of the typical runs of the two members.
@@ -69,9 +74,9 @@ std::vector<Split> splits_of(const Comparison& comparison);
 // Computes everything else from the members' runs: typical figures, ratios, verdicts, parity, ceiling, gates.
 void judge(Comparison& comparison, const std::vector<Gate>& gates);
 
-// The difference in speed, which is the inverse of the ratio of step times:
-// "ring is 4.0 % slower than tree (step time ratio 1.042, 95 % interval 1.013 to 1.071, 5 runs each)."
-// "shm is 5.4 times as fast as gloo (step time ratio 0.186, ...)."
+// The difference in speed, which is the inverse of the ratio of times:
+// "ring is 4.0 % slower than tree (ratio of the times for a step 1.042, 95 % interval 1.013 to 1.071, 5 runs each)."
+// "shm is 5.4 times as fast as gloo (ratio of the times for a step 0.186, ...)."
 std::string sentence(const Comparison& comparison, const Against& against);
 
 std::vector<std::string> names_of(const std::vector<Member>& members);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 
+#include "config/continuation.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::compare {
@@ -13,7 +15,7 @@ using Settings = std::map<std::string, std::string>;
 
 // Without the run's name and output folder, which do not affect its results.
 Settings configuration_of(const Variant& variant) {
-  Settings settings = settings_of(variant.loaded.experiment);
+  Settings settings = config::key_values(variant.loaded.experiment);
   std::erase_if(settings, [](const auto& setting) {
     return setting.first == "experiment.name" || setting.first == "experiment.output";
   });

@@ -1,10 +1,10 @@
 #include "tools/compare/fairness.hpp"
 
-#include <algorithm>
 #include <map>
 #include <set>
 
 #include "ddprun/error.hpp"
+#include "tools/report/settings.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -28,21 +28,10 @@ std::string line_of(const std::string& what, const std::vector<Variant>& variant
   return line;
 }
 
-bool all_equal(const std::vector<std::string>& values) {
-  return std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
-}
-
-// For each key, the value in each variant; "-" if the variant does not have the key.
-std::map<std::string, std::vector<std::string>> values_by_key(const std::vector<Variant>& variants) {
-  std::map<std::string, std::vector<std::string>> values;
-  for (std::size_t i = 0; i < variants.size(); ++i) {
-    for (const auto& [key, value] : settings_of(variants[i].loaded.experiment)) {
-      auto& of_key = values[key];
-      of_key.resize(variants.size(), "-");
-      of_key[i] = value;
-    }
-  }
-  return values;
+std::map<std::string, std::vector<std::string>> differing_settings(const std::vector<Variant>& variants) {
+  std::vector<config::Experiment> experiments;
+  for (const Variant& variant : variants) experiments.push_back(variant.loaded.experiment);
+  return report::differing_settings(experiments);
 }
 
 }  // namespace
@@ -53,9 +42,11 @@ std::vector<std::string> unfair_differences(const std::vector<Variant>& variants
   for (const Variant& variant : variants) {
     batches.push_back(std::to_string(global_batch_of(variant.loaded.experiment)));
   }
-  if (!all_equal(batches)) lines.push_back(line_of("global batch", variants, batches));
-  for (const auto& [key, values] : values_by_key(variants)) {
-    if (decides_the_work(key) && !all_equal(values)) lines.push_back(line_of(key, variants, values));
+  if (std::set<std::string>(batches.begin(), batches.end()).size() > 1) {
+    lines.push_back(line_of("global batch", variants, batches));
+  }
+  for (const auto& [key, values] : differing_settings(variants)) {
+    if (decides_the_work(key)) lines.push_back(line_of(key, variants, values));
   }
   return lines;
 }
@@ -70,9 +61,7 @@ void require_fair(const std::vector<Variant>& variants) {
 
 std::vector<std::string> keys_that_differ(const std::vector<Variant>& variants) {
   std::vector<std::string> keys;
-  for (const auto& [key, values] : values_by_key(variants)) {
-    if (key != "experiment.name" && key != "experiment.output" && !all_equal(values)) keys.push_back(key);
-  }
+  for (const auto& [key, values] : differing_settings(variants)) keys.push_back(key);
   return keys;
 }
 

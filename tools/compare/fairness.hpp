@@ -16,7 +16,7 @@ std::vector<std::string> unfair_differences(const std::vector<Variant>& variants
 // Throws Error(usage) with those lines and advice.
 void require_fair(const std::vector<Variant>& variants);
 
-// All keys whose values differ between variants, except the experiment's name and output.
+// The keys of report::differing_settings().
 std::vector<std::string> keys_that_differ(const std::vector<Variant>& variants);
 
 }  // namespace ddprun::compare

@@ -132,6 +132,7 @@ Figures figures_of(const record::Run& run, int64_t warmup_steps) {
   }
   figures.first_step = slowest[first].step;
   figures.throughput = static_cast<double>(figures.samples) / figures.total_time;
+  figures.first_loss_step = slowest.front().step;
   figures.losses = losses_of(run);
   figures.comm_bytes = or_absent(run.summary.comm_bytes);
   figures.comm_time = run.summary.comm_time;

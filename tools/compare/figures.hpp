@@ -42,6 +42,7 @@ struct Figures {
   std::vector<double> step_times;        // of each step, in order
   std::vector<double> losses;            // each step, with warm-up: mean over samples of all ranks, or NaN
   int64_t first_step = 1;                // of step_times
+  int64_t first_loss_step = 1;           // of losses; a resumed run does not begin with step 1
   int64_t samples = 0;                   // all ranks
   double comm_bytes = record::kAbsent;   // allreduced per rank and step
   double comm_time = record::kAbsent;    // seconds of allreduce per step, hidden or exposed

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tools/compare/tables.hpp"
+
 namespace ddprun::compare {
 namespace {
 
@@ -60,14 +62,19 @@ ordered_json json_of(const VariantParity& parity) {
 }
 
 ordered_json json_of(const PairParity& parity) {
-  return {{"tensor_steps", parity.tensor_steps},
-          {"identical", parity.identical},
-          {"parts", json_of(parity.parts)},
-          {"largest_distance", parity.largest_distance},
-          {"loss_steps", parity.loss_steps},
-          {"first_other_loss", parity.first_other_loss},
-          {"first_parted_loss", parity.first_parted_loss},
-          {"largest_loss_distance", number(parity.largest_loss_distance)}};
+  ordered_json object = {{"tensor_steps", parity.tensor_steps},
+                         {"first_tensor", json_of(parity.first_tensor)},
+                         {"largest_distance", number(parity.largest_distance)},
+                         {"loss_steps", parity.loss_steps},
+                         {"first_other_loss", parity.first_other_loss},
+                         {"first_loss_distance", number(parity.first_loss_distance)},
+                         {"largest_loss_distance", number(parity.largest_loss_distance)},
+                         {"largest_loss_step", parity.largest_loss_step},
+                         {"first_step_distance", number(parity.at_first_step())},
+                         {"first_step_bound", parity.float32 ? ordered_json(kRounding) : ordered_json()},
+                         {"causes", ordered_json::array()}};
+  for (const Cause& cause : parity.causes) object["causes"].push_back(cause.text);
+  return object;
 }
 
 ordered_json json_of(const Member& member) {
@@ -92,11 +99,13 @@ ordered_json json_of(const Member& member) {
 std::string to_json(const Comparison& comparison) {
   ordered_json object = {{"ddprun_compare", 1},
                          {"interleaved", comparison.interleaved},
+                         {"measure", measure_of(comparison)},
                          {"warmup_steps", comparison.warmup_steps},
                          {"seed", comparison.seed},
                          {"environment", comparison.environment},
                          {"differing_keys", comparison.differing},
                          {"other_work", comparison.unfair},
+                         {"warnings", warnings(comparison)},
                          {"ceiling", comparison.ceiling},
                          {"variants", ordered_json::array()},
                          {"against_first", ordered_json::array()},
@@ -104,7 +113,7 @@ std::string to_json(const Comparison& comparison) {
   for (const Member& member : comparison.members) object["variants"].push_back(json_of(member));
   for (const Against& against : comparison.against) {
     object["against_first"].push_back({{"name", comparison.members[against.member].variant.name},
-                                       {"step_ratio", json_of(against.ratio)},
+                                       {"ratio", json_of(against.ratio)},
                                        {"adjusted_p", number(against.adjusted_p)},
                                        {"verdict", text(against.verdict)},
                                        {"sentence", sentence(comparison, against)},
@@ -112,7 +121,7 @@ std::string to_json(const Comparison& comparison) {
   }
   for (const GateResult& result : comparison.gates) {
     object["gates"].push_back({{"gate", result.gate.text},
-                               {"step_ratio", json_of(result.ratio)},
+                               {"ratio", json_of(result.ratio)},
                                {"holds", result.held},
                                {"disturbed", result.disturbance > 0}});
   }

@@ -62,7 +62,8 @@ Chart gain_bars(const Comparison& comparison) {
   const std::string& base = comparison.members.front().variant.name;
   Chart chart = bars(comparison, "Performance gain", "times as fast as " + base, std::move(series));
   std::get<Bars>(chart.content).line = 1;
-  chart.note = "By step time; whiskers: 95 % interval. Right of the line is faster.";
+  chart.note = "By the time for a " + measure_of(comparison) +
+               "; whiskers: 95 % interval, which a single run does not have. Right of the line is faster.";
   return chart;
 }
 

@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 namespace ddprun::compare {
 namespace {
 
 using record::ParityRecord;
 using record::TensorDigest;
-
-constexpr double kEpsilon = 0x1p-23;  // of float32
-constexpr double kMultiple = 256;
 
 bool same_places(const std::vector<ParityRecord>& a, const std::vector<ParityRecord>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const ParityRecord& x, const ParityRecord& y) {
@@ -71,14 +69,9 @@ void add_ulp(const ParityRun& run, VariantParity& parity) {
 void compare_tensors(const std::vector<ParityRecord>& a, const std::vector<ParityRecord>& b, PairParity& parity) {
   if (a.empty() || !same_places(a, b)) return;
   parity.tensor_steps = steps_of(a);
-  parity.identical = true;
-  for_each_tensor(a, b, [&](const ParityRecord& at, const TensorDigest& x, const TensorDigest& y, const char* tensor) {
-    if (x.hash == y.hash) return false;
-    parity.identical = false;
-    const double apart = distance(x, y);
-    parity.largest_distance = std::max(parity.largest_distance, apart);
-    if (!parity.parts && !(apart <= rounding_bound(at.step)))
-      parity.parts = Parting{at.step, at.parameter, tensor, apart};
+  parity.first_tensor = first_other(a, b);
+  for_each_tensor(a, b, [&](const ParityRecord&, const TensorDigest& x, const TensorDigest& y, const char*) {
+    parity.largest_distance = std::max(parity.largest_distance, distance(x, y));
     return false;
   });
 }
@@ -88,18 +81,25 @@ void compare_losses(const std::vector<double>& a, const std::vector<double>& b, 
   parity.loss_steps = static_cast<int64_t>(steps);
   for (std::size_t i = 0; i < steps; ++i) {
     if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
-    const auto step = static_cast<int64_t>(i) + 1;
+    const int64_t step = parity.first_step + static_cast<int64_t>(i);
     const double apart = std::abs(a[i] - b[i]) / std::max(std::abs(a[i]), std::abs(b[i]));
-    if (parity.first_other_loss == 0) parity.first_other_loss = step;
-    if (parity.first_parted_loss == 0 && !(apart <= rounding_bound(step))) parity.first_parted_loss = step;
-    parity.largest_loss_distance = std::max(parity.largest_loss_distance, apart);
+    const double known = std::isfinite(apart) ? apart : std::numeric_limits<double>::infinity();
+    if (parity.first_other_loss == 0) {
+      parity.first_other_loss = step;
+      parity.first_loss_distance = known;
+    }
+    if (known <= parity.largest_loss_distance) continue;
+    parity.largest_loss_distance = known;
+    parity.largest_loss_step = step;
   }
 }
 
 }  // namespace
 
-double rounding_bound(int64_t step) {
-  return kMultiple * kEpsilon * static_cast<double>(step);
+double PairParity::at_first_step() const {
+  double apart = first_other_loss == first_step ? first_loss_distance : 0;
+  if (first_tensor && first_tensor->step <= first_step) apart = std::max(apart, first_tensor->distance);
+  return apart;
 }
 
 double distance(const TensorDigest& a, const TensorDigest& b) {
@@ -129,8 +129,9 @@ VariantParity variant_parity(const std::vector<ParityRun>& runs) {
 }
 
 PairParity pair_parity(const ParityRun& a, const ParityRun& b, const std::vector<double>& losses_a,
-                       const std::vector<double>& losses_b) {
+                       const std::vector<double>& losses_b, int64_t first_step) {
   PairParity parity;
+  parity.first_step = first_step;
   if (a.size() == b.size() && !a.empty()) compare_tensors(a.front(), b.front(), parity);
   compare_losses(losses_a, losses_b, parity);
   return parity;

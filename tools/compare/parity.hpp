@@ -7,19 +7,19 @@
 #include <vector>
 
 #include "ddprun/records.hpp"
+#include "tools/compare/causes.hpp"
 
 namespace ddprun::compare {
 
 // parity-rank<N>.jsonl of one run, by rank. Empty: the run has none.
 using ParityRun = std::vector<std::vector<record::ParityRecord>>;
 
-// The largest relative distance of two tensors or losses at a step (from 1) that rounding can cause:
-// 256 * 2^-23 * step, which is 3e-5 at the first step. Two orders of summation differ by a few units in the last place
-// of their largest terms; a gradient is the sum over a whole batch after cancellation, and 256 allows 8 bits for that.
-// Each further step starts from weights that already differ, and adds the same again. An arithmetic error, such as a
-// missing rank or a wrong divisor, is a hundred times larger at once. Beyond the bound two runs differ; that alone is
-// no error, because training amplifies rounding sooner or later.
-double rounding_bound(int64_t step);
+// In the first step all weights are still equal. There, float32 sums in another order make losses or gradients differ
+// by this relative distance at most: 256 * 2^-23, which is 3e-5. Two orders of summation differ by a few units in the
+// last place of their largest terms; a gradient is the sum over a whole batch after cancellation, and 256 allows 8 bits
+// for that. An arithmetic error, such as a missing rank or a wrong divisor, is a hundred times larger. There is no such
+// bound for later steps, because training amplifies rounding, and none for 16-bit numbers.
+constexpr double kRounding = 256 * 0x1p-23;
 
 // Relative distance |a - b| / max(|a|, |b|), estimated from the sketches; 0 if the hashes are equal. With the 8 signs
 // of a sketch, the estimate is nearly always within a factor of 2 (its variance: Alon, Matias and Szegedy 1996).
@@ -50,17 +50,25 @@ VariantParity variant_parity(const std::vector<ParityRun>& runs);
 struct PairParity {
   // Tensors: none if they cannot be compared (different strategies, ranks or parameters).
   int64_t tensor_steps = 0;
-  bool identical = false;        // all tensors, bit for bit
-  std::optional<Parting> parts;  // the first beyond rounding_bound()
-  double largest_distance = 0;   // of all tensors
-  // Losses, one for each step: the mean over the samples of all ranks.
-  int64_t loss_steps = 0;
+  std::optional<Parting> first_tensor;  // the first with different bits
+  double largest_distance = 0;          // of all tensors
+  // Losses, one for each step from first_step on: the mean over the samples of all ranks.
+  int64_t first_step = 1;
+  int64_t loss_steps = 0;            // 0: the runs have no step in common
   int64_t first_other_loss = 0;      // the first step with different bits; 0: none
-  int64_t first_parted_loss = 0;     // the first beyond rounding_bound(); 0: none
-  double largest_loss_distance = 0;  // relative
+  double first_loss_distance = 0;    // in that step, relative
+  double largest_loss_distance = 0;  // relative; infinite if one of two losses is not finite
+  int64_t largest_loss_step = 0;     // where it is
+  std::vector<Cause> causes;         // of the settings
+  bool float32 = true;               // in_float32()
+
+  bool differs() const { return first_tensor || first_other_loss > 0; }
+  // The relative distance in the first step, of the loss or of the first tensor; 0: equal there.
+  double at_first_step() const;
 };
+// Without causes and float32. Both losses begin at `first_step`.
 PairParity pair_parity(const ParityRun& a, const ParityRun& b, const std::vector<double>& losses_a,
-                       const std::vector<double>& losses_b);
+                       const std::vector<double>& losses_b, int64_t first_step = 1);
 
 // As sentences.
 std::string text(const Parting& parting);

@@ -191,6 +191,7 @@ std::string text(Verdict verdict) {
   switch (verdict) {
     case Verdict::faster: return "faster";
     case Verdict::slower: return "slower";
+    case Verdict::single_run: return "no verdict from a single run";
     case Verdict::disturbed: return "no verdict, because of other programs";
     case Verdict::unclear: break;
   }

@@ -47,11 +47,13 @@ enum class Verdict {
   faster,
   slower,
   unclear,
-  disturbed,  // other programs used so much of the machine that it can explain the difference
+  single_run,  // of one of them there is one run, so nothing says how much runs differ by chance
+  disturbed,   // other programs used so much of the machine that it can explain the difference
 };
-// By the adjusted p, at 5 %; never `disturbed`.
+// By the adjusted p, at 5 %; never `single_run` or `disturbed`.
 Verdict verdict_of(const Ratio& ratio, double adjusted_p);
-// "faster", "slower", "no difference that this number of runs can show", "no verdict, because of other programs"
+// "faster", "slower", "no difference that this number of runs can show", "no verdict from a single run", "no verdict,
+// because of other programs"
 std::string text(Verdict verdict);
 
 double median(const std::vector<double>& samples);

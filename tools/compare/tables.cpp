@@ -72,7 +72,9 @@ report::TitledTable figures_table(const Comparison& comparison) {
     const Figures& figures = member.typical.figures;
     table.row({member.variant.name, std::to_string(member.runs.size()), human_time(figures.total_time),
                human_time(figures.step),
-               human_time(member.typical.step_low) + " .. " + human_time(member.typical.step_high),
+               member.runs.size() < 2
+                   ? "-"
+                   : human_time(member.typical.step_low) + " .. " + human_time(member.typical.step_high),
                console::human_rate(figures.throughput), bytes(figures.comm_bytes),
                console::human_bandwidth(figures.busbw), served(figures), bytes(figures.peak_memory)});
   }
@@ -116,30 +118,34 @@ report::TitledTable split_table(const Comparison& comparison) {
 report::TitledTable verdict_table(const Comparison& comparison) {
   const std::string& base = comparison.members.front().variant.name;
   Table table({{"against " + base, Align::left},
+               {"verdict", Align::left},
                {"times as fast", Align::right},
-               {"step time ratio", Align::right},
+               {"ratio", Align::right},
                {"95 % interval", Align::right},
-               {"p", Align::right},
-               {"verdict", Align::left}});
+               {"p", Align::right}});
   for (const Against& against : comparison.against) {
     const Ratio& ratio = against.ratio;
     const bool bounded = std::isfinite(ratio.high);
-    table.row({comparison.members[against.member].variant.name, number(1 / ratio.value, 3), number(ratio.value, 3),
-               bounded ? fmt::format("{:.3f} .. {:.3f}", ratio.low, ratio.high) : "-",
-               bounded ? fmt::format("{:.3f}", against.adjusted_p) : "-", text(against.verdict)});
+    table.row({comparison.members[against.member].variant.name, text(against.verdict), number(1 / ratio.value, 3),
+               number(ratio.value, 3), bounded ? fmt::format("{:.3f} .. {:.3f}", ratio.low, ratio.high) : "-",
+               bounded ? fmt::format("{:.3f}", against.adjusted_p) : "-"});
   }
-  return {comparison.interleaved ? "Verdict" : "Verdict (runs not interleaved)", table};
+  return {
+      "Verdict by the time for a " + measure_of(comparison) + (comparison.interleaved ? "" : " (runs not interleaved)"),
+      table};
 }
 
 report::TitledTable loss_table(const Comparison& comparison) {
   Table table(column_for_each("loss at step", comparison.members));
+  const int64_t before = comparison.members.front().runs.front().first_loss_step - 1;
   std::size_t longest = 0;
   for (const Member& member : comparison.members) longest = std::max(longest, member.runs.front().losses.size());
   for (const std::size_t step : some_steps(longest)) {
-    std::vector<std::string> cells = {std::to_string(step)};
+    std::vector<std::string> cells = {std::to_string(before + static_cast<int64_t>(step))};
     for (const Member& member : comparison.members) {
-      const auto& losses = member.runs.front().losses;
-      cells.push_back(step <= losses.size() ? number(losses[step - 1], 6) : "-");
+      const Figures& run = member.runs.front();
+      const bool has_it = run.first_loss_step == before + 1 && step <= run.losses.size();
+      cells.push_back(has_it ? number(run.losses[step - 1], 6) : "-");
     }
     table.row(cells);
   }
@@ -162,9 +168,15 @@ std::vector<std::string> answers(const Comparison& comparison) {
 std::vector<std::string> warnings(const Comparison& comparison) {
   std::vector<std::string> lines;
   if (!comparison.interleaved) {
-    lines.push_back("These runs were not interleaved: changes of the machine between them affect the ratios.");
+    lines.push_back(
+        "These runs were not interleaved: changes of the machine between them affect the ratios, and other programs "
+        "were "
+        "not measured.");
   }
   for (const std::string& line : comparison.unfair) lines.push_back("Different work: " + line + ".");
+  if (measure_of(comparison) == "sample") {
+    lines.push_back("The batches differ, so speeds are compared by the time for a sample.");
+  }
   double most = 0;
   for (const Member& member : comparison.members) {
     for (const Figures& run : member.runs) most = std::fmax(most, run.other_cpu);
@@ -183,13 +195,13 @@ std::vector<std::string> warnings(const Comparison& comparison) {
                     "worker had the cores to itself, and its threads (launch.threads).",
                     member.variant.name, 100 * efficiency));
   }
-  const bool alone = std::any_of(comparison.members.begin(), comparison.members.end(),
-                                 [](const Member& member) { return member.runs.size() < 2; });
-  if (alone) lines.push_back("A single run has no spread: no interval, and no verdict.");
   for (const Against& against : comparison.against) {
     const bool differs = against.verdict == Verdict::faster || against.verdict == Verdict::slower;
     if (comparison.members[against.member].twin && differs) {
-      lines.push_back("A variant differs from its twin: the machine is not quiet enough for this comparison.");
+      lines.push_back(
+          "A variant differs from its twin: the machine is not quiet enough for this comparison, or this verdict is "
+          "one of "
+          "the 5 % that are chance.");
     }
   }
   return lines;
@@ -216,8 +228,8 @@ std::vector<std::pair<std::string, std::vector<std::string>>> parity_sentences(c
 
 std::string text(const GateResult& result) {
   const char* verdict = result.held ? "holds" : result.disturbance > 0 ? "is not decided" : "does not hold";
-  std::string line = fmt::format("gate '{}' {}: {} (step time ratio {:.3f}", result.gate.text, verdict, result.words,
-                                 result.ratio.value);
+  std::string line = fmt::format("gate '{}' {}: {} (ratio of the times for a {} {:.3f}", result.gate.text, verdict,
+                                 result.words, result.measure, result.ratio.value);
   if (std::isfinite(result.ratio.high)) {
     line += fmt::format(", 95 % interval {:.3f} to {:.3f})", result.ratio.low, result.ratio.high);
   } else {

@@ -21,7 +21,8 @@ std::vector<std::string> warnings(const Comparison& comparison);
 // Whether they learn the same: a title and sentences for each variant, and for each against the first.
 std::vector<std::pair<std::string, std::vector<std::string>>> parity_sentences(const Comparison& comparison);
 
-// "gate 'b/a <= 1.02' does not hold: b is 4.1 % slower than a (step time ratio 1.041, 95 % interval 1.032 to 1.050)".
+// "gate 'b/a <= 1.02' does not hold: b is 4.1 % slower than a (ratio of the times for a step 1.041, 95 % interval 1.032
+// to 1.050)".
 std::string text(const GateResult& result);
 
 // All sentences and tables, for the console.

@@ -6,7 +6,7 @@ namespace ddprun::compare {
 namespace {
 
 std::string block(const report::TitledTable& table) {
-  return "\n" + table.title + "\n" + table.table.text(2);
+  return "\n" + table.title + "\n" + table.table.printed(2);
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <set>
 #include <sstream>
 
-#include "config/paths.hpp"
 #include "ddprun/error.hpp"
 #include "record/environment.hpp"
 
@@ -156,23 +155,6 @@ std::vector<std::string> without_length(std::vector<std::string> overrides) {
     return override_.starts_with("train.epochs=") || override_.starts_with("train.steps=");
   });
   return overrides;
-}
-
-std::map<std::string, std::string> settings_of(const config::Experiment& experiment) {
-  std::map<std::string, std::string> settings;
-  config::Experiment copy = experiment;
-  config::make_paths_absolute(copy);  // as in the config of a run folder
-  std::istringstream lines(config::to_toml(copy));
-  std::string table;
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t equals = line.find(" = ");
-    if (line.starts_with("[")) {
-      table = line.substr(1, line.size() - 2) + ".";
-    } else if (equals != std::string::npos) {
-      settings[table + line.substr(0, equals)] = line.substr(equals + 3);
-    }
-  }
-  return settings;
 }
 
 int64_t ranks_of(const config::Experiment& experiment) {

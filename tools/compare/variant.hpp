@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,9 +45,6 @@ std::string as_typed(const Variant& variant, const std::string& error);
 // Without train.epochs and train.steps, so that another length may be added: both on the command line would contradict
 // each other.
 std::vector<std::string> without_length(std::vector<std::string> overrides);
-
-// The whole experiment as "table.key" -> value in TOML notation.
-std::map<std::string, std::string> settings_of(const config::Experiment& experiment);
 
 // Processes of a run: launch.nproc with ddp, one per core if it is "auto"; else 1.
 int64_t ranks_of(const config::Experiment& experiment);

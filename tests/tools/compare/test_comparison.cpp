@@ -45,6 +45,7 @@ Comparison some_comparison() {
       some_member("a", {1.00, 1.01, 0.99, 1.00, 1.01}), some_member("a (twin)", {1.01, 0.99, 1.00, 1.00, 1.00}),
       some_member("b", {1.10, 1.12, 1.09, 1.10, 1.11}), some_member("c", {0.98, 1.03, 1.00, 0.99, 1.02})};
   comparison.members[1].twin = true;
+  for (Member& member : comparison.members) member.variant.loaded.experiment.strategy.kind = "ddp";
   comparison.members[2].variant.loaded.experiment.comm.algorithm = "tree";
   comparison.environment = {{"ddprun", "0.1.0"}, {"host", "<here>"}};
   return comparison;
@@ -63,7 +64,12 @@ TEST_CASE("each variant is compared with the first, and the twin separately") {
   CHECK(comparison.against[1].adjusted_p == doctest::Approx(2 * comparison.against[1].ratio.p));
   CHECK(comparison.against[2].verdict == Verdict::unclear);
   CHECK(comparison.differing == std::vector<std::string>{"comm.algorithm"});
-  CHECK(comparison.ceiling == "a: 40 % backward, 10 % exposed communication: a faster backend gains at most 11 %.");
+  CHECK(comparison.ceiling ==
+        "b: 40 % backward, 10 % exposed communication; without the latter, a step would be 11 % faster. In "
+        "the "
+        "runs with the median step time, a step took 100 ms longer than with a: backward +40.0 ms, forward +30.0 ms, "
+        "data "
+        "wait +10.0 ms, exposed communication +10.0 ms, optimizer +5.00 ms, other +5.00 ms.");
   CHECK_FALSE(comparison.gates[0].held);
   CHECK(comparison.gates[1].held);
   CHECK(comparison.loss_repeats.size() == 4);
@@ -101,19 +107,22 @@ TEST_CASE("a gate is not decided where other programs can explain the distance t
 TEST_CASE("sentences have the ratio, the interval and the number of runs") {
   Comparison comparison = some_comparison();
   judge(comparison, {});
-  CHECK(
-      contains(sentence(comparison, comparison.against[1]), "b is 9.1 % slower than a (step time ratio 1.100, 95 % "));
+  CHECK(contains(sentence(comparison, comparison.against[1]),
+                 "b is 9.1 % slower than a (ratio of the times for a step 1.100, 95 % "));
   CHECK(contains(sentence(comparison, comparison.against[1]), "5 runs each)."));
   CHECK(contains(sentence(comparison, comparison.against[2]),
-                 "c and a: no difference that this number of runs can show (step time ratio"));
+                 "c and a: no difference that this number of runs can show (ratio of the times for a step"));
   comparison.against[1].ratio.value = 0.186;
   comparison.against[1].verdict = Verdict::faster;
-  CHECK(contains(sentence(comparison, comparison.against[1]), "b is 5.4 times as fast as a (step time ratio 0.186, "));
+  CHECK(contains(sentence(comparison, comparison.against[1]),
+                 "b is 5.4 times as fast as a (ratio of the times for a step 0.186, "));
   comparison.against[1].ratio.value = 0.8;
-  CHECK(contains(sentence(comparison, comparison.against[1]), "b is 25.0 % faster than a (step time ratio 0.800, "));
+  CHECK(contains(sentence(comparison, comparison.against[1]),
+                 "b is 25.0 % faster than a (ratio of the times for a step 0.800, "));
   comparison.against[1].ratio.value = 4;
   comparison.against[1].verdict = Verdict::slower;
-  CHECK(contains(sentence(comparison, comparison.against[1]), "b is 0.25 times as fast as a (step time ratio 4.000, "));
+  CHECK(contains(sentence(comparison, comparison.against[1]),
+                 "b is 0.25 times as fast as a (ratio of the times for a step 4.000, "));
   comparison.interleaved = false;
   comparison.members[2].runs.resize(2);
   judge(comparison, {});
@@ -193,13 +202,52 @@ TEST_CASE("text, JSON and page are complete") {
                                            "Training loss", "Step time over steps", "Distribution of step times"});
 }
 
-TEST_CASE("with one run of each, a note says so, and there is no interval") {
+TEST_CASE("with one run of each, there is one statement: no verdict, and why") {
   Comparison comparison;
   comparison.members = {some_member("a", {1}), some_member("b", {2})};
   judge(comparison, {});
   const std::string out = text(comparison);
-  CHECK(contains(out, "A single run has no spread"));
+  CHECK(contains(out, "b and a: no verdict from a single run (ratio of the times for a step 2.000, 1 run each)."));
+  CHECK_FALSE(contains(out, "no difference"));
   CHECK_FALSE(contains(out, "inf"));
-  CHECK(nlohmann::json::parse(to_json(comparison)).at("against_first")[0].at("step_ratio").at("high").is_null());
+  CHECK(nlohmann::json::parse(to_json(comparison)).at("against_first")[0].at("ratio").at("high").is_null());
   CHECK_FALSE(contains(ddprun::report::vega_lite(page_of(comparison).sections[0].charts[3]), "inf"));
+}
+
+TEST_CASE("where the batches differ, the verdict, its table and the speed-up are all by the time for a sample") {
+  Comparison comparison;
+  comparison.members = {some_member("a", {1, 1, 1}), some_member("b", {1.6, 1.6, 1.6})};
+  for (Figures& run : comparison.members[1].runs) {  // twice the samples in a step
+    run.samples *= 2;
+    run.throughput *= 2;
+  }
+  auto& experiment = comparison.members[1].variant.loaded.experiment;
+  experiment.strategy.kind = "dp";
+  experiment.data.batch_size *= 2;
+  judge(comparison, {});
+  CHECK(comparison.against[0].ratio.value == doctest::Approx(0.8));
+  const std::string out = text(comparison);
+  for (const char* part :
+       {"b is 25.0 % faster than a (ratio of the times for a sample 0.800", "1.25x",
+        "The batches differ, so speeds are compared by the time for a sample.", "Verdict by the time for a sample",
+        "Why not faster? a: 40 % backward, ", "a sample took "}) {
+    CHECK_MESSAGE(contains(out, part), out);
+  }
+  CHECK(nlohmann::json::parse(to_json(comparison)).at("measure") == "sample");
+}
+
+TEST_CASE("the slower variant is explained, also where the first has nothing to communicate") {
+  Comparison comparison;
+  comparison.members = {some_member("single", {1, 1.01}), some_member("ddp", {2, 2.02})};
+  for (Figures& run : comparison.members[0].runs) {
+    run.split.other += run.split.comm;
+    run.split.comm = 0;
+  }
+  judge(comparison, {});
+  CHECK(comparison.ceiling.starts_with("ddp: 40 % backward, 10 % exposed communication; without the latter"));
+  CHECK(contains(comparison.ceiling, "a step took 1.00 s longer than with single: "));
+  CHECK(contains(comparison.ceiling, "exposed communication +200 ms"));
+  for (Figures& run : comparison.members[1].runs) run.step /= 4;
+  judge(comparison, {});
+  CHECK(comparison.ceiling.starts_with("single: 40 % backward, no exposed communication."));
 }

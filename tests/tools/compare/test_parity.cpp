@@ -10,6 +10,7 @@ using namespace ddprun::compare;
 using ddprun::testing::contains;
 using record_t = ddprun::record::ParityRecord;
 using ddprun::record::TensorDigest;
+namespace config = ddprun::config;
 
 namespace {
 
@@ -67,11 +68,6 @@ TEST_CASE("the sketch estimates the distance") {
   CHECK(distance(print_of({0, 0}), print_of({0, -0.0})) == 0);
 }
 
-TEST_CASE("the bound of rounding grows with the step") {
-  CHECK(rounding_bound(1) == doctest::Approx(3.05e-5).epsilon(0.01));
-  CHECK(rounding_bound(10) == doctest::Approx(10 * rounding_bound(1)));
-}
-
 TEST_CASE("a variant by itself") {
   ParityRun run = some_run(2);
   run[1][2].ulp_max = 2;
@@ -86,7 +82,7 @@ TEST_CASE("a variant by itself") {
   CHECK(parity.ulp_mean == doctest::Approx(0.3));
   CHECK(parity.ulp_parameter == "a");
   CHECK(sentences(parity)[0] == "ranks: equal bit for bit over 2 steps");
-  CHECK(sentences(parity)[1] == "two runs: equal bit for bit");
+  CHECK(sentences(parity)[1] == "two runs: equal bit for bit over 2 steps");
 
   ParityRun broken = run;
   broken[1][1].value = print_of(some_values(1));
@@ -109,29 +105,83 @@ TEST_CASE("a variant by itself") {
   CHECK_FALSE(variant_parity({run}).repeats);
 }
 
-TEST_CASE("two variants: equal, within rounding, apart") {
+TEST_CASE("two variants: the first difference and the largest, of tensors and of losses") {
   const std::vector<double> losses = {2.0, 1.5, 1.2};
   PairParity parity = pair_parity(some_run(2), some_run(2), losses, losses);
-  CHECK(parity.identical);
-  CHECK(parity.first_other_loss == 0);
-  CHECK(sentences(parity)[0] == "gradients and weights: equal bit for bit over 2 steps");
-  CHECK(sentences(parity)[1] == "losses: equal bit for bit over 3 steps");
+  CHECK_FALSE(parity.differs());
+  CHECK(sentences(parity) == std::vector<std::string>{"gradients and weights: equal bit for bit over 2 steps",
+                                                      "losses: equal bit for bit over 3 steps"});
 
-  parity = pair_parity(some_run(2), some_run(2, 1e-6), losses, {2.0, 1.5, 1.2 * (1 + 1e-6)});
-  CHECK_FALSE(parity.identical);
-  CHECK_FALSE(parity.parts);
-  CHECK(parity.largest_distance > 0);
-  CHECK(parity.first_other_loss == 3);
-  CHECK(parity.first_parted_loss == 0);
+  parity = pair_parity(some_run(2), some_run(2, 0.01), losses, {2.0, 1.6, 1.2 * (1 + 1e-6)});
+  REQUIRE(parity.first_tensor);
+  CHECK(parity.first_tensor->step == 2);
+  CHECK(parity.first_tensor->parameter == "b");
+  CHECK(parity.first_tensor->tensor == "gradient");
+  CHECK(parity.first_other_loss == 2);
+  CHECK(parity.at_first_step() == 0);
+  const auto lines = sentences(parity);
+  REQUIRE(lines.size() == 3);
+  CHECK(contains(lines[0], "gradients and weights: first difference in step 2, gradient of b, relative distance "));
+  CHECK(lines[1] ==
+        "losses: equal bit for bit before step 2; relative distance 6.3e-02 there, at most 6.3e-02 (step 2); 3 steps "
+        "compared");
+  CHECK(contains(lines[2], "after step 1: no bound, because training amplifies differences"));
 
-  parity = pair_parity(some_run(2), some_run(2, 0.01), losses, {2.0, 1.6, 1.2});
-  REQUIRE(parity.parts);
-  CHECK(parity.parts->step == 2);
-  CHECK(parity.parts->parameter == "b");
-  CHECK(parity.parts->tensor == "gradient");
-  CHECK(parity.first_parted_loss == 2);
-  CHECK(contains(sentences(parity)[0], "apart by more than rounding, first at step 2, gradient of b"));
-  CHECK(contains(sentences(parity)[1], "equal bit for bit up to step 1, apart by more than rounding from step 2"));
+  parity = pair_parity({}, {}, {1, 2}, {1, NAN}, 101);
+  CHECK(contains(sentences(parity)[0], "before step 102; relative distance inf there"));
+  CHECK(sentences(pair_parity({}, {}, losses, {}))[0] ==
+        "losses: not compared, because the runs have no step in common");
+}
+
+TEST_CASE("a difference in the first step has its reasons, or the bound for float32, or is called an error") {
+  const auto line_of = [](double apart, const std::vector<Cause>& causes, bool float32 = true) {
+    PairParity parity = pair_parity({}, {}, {1, 1}, {1 + apart, 1});
+    parity.causes = causes;
+    parity.float32 = float32;
+    return sentences(parity).at(1);
+  };
+  const Cause batch{"global batch (32 and 64)", true, false}, rate{"learning rate (0.1 and 0.2)", false, false},
+      order{"order of sums (one worker and ddp with 2 ranks)", true, true};
+  CHECK(line_of(1e-7, {batch, rate, order}) == "step 1: these settings change it: global batch (32 and 64)");
+  CHECK(line_of(1e-7, {rate, order}) ==
+        "step 1: within 3.1e-05, the bound for sums in another order: order of sums "
+        "(one worker and ddp with 2 ranks)");
+  CHECK(line_of(1e-7, {}) == "step 1: within 3.1e-05, the bound for sums in another order");
+  CHECK(contains(line_of(1e-3, {rate, order}),
+                 "step 1: more than 3.1e-05, the bound for sums in another order, and no "
+                 "setting explains it"));
+  CHECK(contains(line_of(1e-3, {order}, false), "step 1: 16-bit numbers round so coarsely"));
+  PairParity parity = pair_parity(some_run(1), some_run(1), {1, 1}, {1, 2});
+  parity.causes = {rate};
+  CHECK(sentences(parity).at(2) == "after step 1: these settings change the losses: learning rate (0.1 and 0.2)");
+}
+
+TEST_CASE("causes are the settings that change the numbers of training, and only those") {
+  config::Experiment single, ddp;
+  ddp.strategy.kind = "ddp";
+  ddp.launch.nproc = 2;
+  ddp.data.workers = 5;
+  const auto causes = [&](bool batch_norm = false) {
+    std::vector<std::string> texts;
+    for (const Cause& cause : causes_of(single, ddp, batch_norm)) texts.push_back(cause.text);
+    return texts;
+  };
+  using Texts = std::vector<std::string>;
+  const std::string order = "order of sums (one worker and ddp with 2 ranks)";
+  CHECK(causes() == Texts{order});
+  CHECK(causes(true) == Texts{"BatchNorm over 64 samples and 32 samples for each of ddp with 2 ranks", order});
+  ddp.model.sync_batch_norm = true;
+  CHECK(causes(true) == Texts{order});
+  ddp.data.batch_per = "rank";
+  ddp.optimizer.scale_lr = "world";
+  ddp.train.amp = "bf16";
+  ddp.strategy.compression = "bf16";  // single sends nothing: it is no difference of its own
+  ddp.experiment.seed = 7;
+  CHECK(causes() == Texts{"global batch (64 and 128)", order, "learning rate (0.01 and 0.02)",
+                          "experiment.seed (42 and 7)", "train.amp (\"off\" and \"bf16\")"});
+  CHECK_FALSE(in_float32(single, ddp));
+  CHECK(in_float32(single, single));
+  CHECK_FALSE(has_batch_norm("/nowhere"));
 }
 
 TEST_CASE("different world sizes or parameters are compared only by their losses") {

@@ -84,14 +84,6 @@ TEST_CASE("all errors of all variants are reported at once, each once") {
   CHECK(faults.find("exp.toml:8:1") == faults.rfind("exp.toml:8:1"));
 }
 
-TEST_CASE("settings are the whole experiment by key") {
-  const TempDir dir;
-  const auto settings = settings_of(variants_of_files({dir.write("a.toml", kConfig)}, {})[0].loaded.experiment);
-  CHECK(settings.at("schema_version") == "1");
-  CHECK(settings.at("data.batch_size") == "32");
-  CHECK(settings.at("experiment.name") == "\"a\"");
-}
-
 TEST_CASE("variants that do different work are refused") {
   const TempDir dir;
   const std::string file = dir.write("exp.toml", kConfig);
