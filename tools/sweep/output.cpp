@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "console/program.hpp"
 #include "console/units.hpp"
 #include "record/fields.hpp"
 
@@ -26,10 +27,6 @@ const char* name_of(Outcome outcome) {
     case Outcome::failed: break;
   }
   return "failed";
-}
-
-std::string number(double value, int digits) {
-  return std::isfinite(value) ? fmt::format("{:.{}f}", value, digits) : "-";
 }
 
 ordered_json json_number(double value) {
@@ -62,9 +59,20 @@ std::string outcome_text(const TrialResult& result, const std::string& by) {
   if (!result.epochs.empty()) text += fmt::format(" after epoch {}", result.epochs.back().epoch);
   const std::string set = set_of(by);
   const double loss = metric_of(result, set + ".loss"), accuracy = metric_of(result, set + ".accuracy");
-  if (std::isfinite(loss)) text += fmt::format(", {} loss {:.4f}", set, loss);
+  if (std::isfinite(loss)) text += ", " + set + " loss " + report::figure(loss);
   if (std::isfinite(accuracy)) text += fmt::format(", {} accuracy {:.2f} %", set, 100 * accuracy);
   return text;
+}
+
+std::vector<std::string> about_best(const Request& request, const std::vector<TrialResult>& results) {
+  const TrialResult& best = results.front();
+  if (best.outcome != Outcome::finished) return {};
+  std::string command = "ddprun --config " + console::shell_word(best.variant.file);
+  for (const std::string& path : request.running.plugin_paths) command += " --plugin-path " + console::shell_word(path);
+  for (const std::string& override_ : best.variant.overrides) command += " --set " + console::shell_word(override_);
+  return {fmt::format("Best by {}: {}, {}.", request.by, best.variant.name, outcome_text(best, request.by)),
+          "Again: " + command,
+          "Each setting had one run: settings that are close to each other can change places with another seed."};
 }
 
 console::Table sweep_table(const Request& request, const std::vector<TrialResult>& results) {
@@ -78,9 +86,9 @@ console::Table sweep_table(const Request& request, const std::vector<TrialResult
   console::Table table(columns);
   for (const TrialResult& result : results) {
     std::vector<std::string> cells = result.values;
-    const double accuracy = metric_of(result, set + ".accuracy");
-    cells.push_back(number(metric_of(result, set + ".loss"), 4));
-    cells.push_back(std::isfinite(accuracy) ? number(100 * accuracy, 2) + " %" : "-");
+    const double accuracy = 100 * metric_of(result, set + ".accuracy");
+    cells.push_back(report::figure(metric_of(result, set + ".loss")));
+    cells.push_back(std::isfinite(accuracy) ? fmt::format("{:.2f} %", accuracy) : "-");
     cells.push_back(console::human_rate(result.throughput));
     cells.push_back(console::human_time(result.total_time));
     cells.push_back(result.outcome == Outcome::failed    ? "failed: " + result.cause
@@ -133,10 +141,7 @@ report::Page sweep_page(const Request& request, const std::vector<TrialResult>& 
     chart.content = std::move(lines);
     section.charts.push_back(std::move(chart));
   }
-  const TrialResult& best = results.front();
-  return {"Sweep of " + request.config,
-          {"Best: " + best.variant.name + ", " + outcome_text(best, request.by) + "."},
-          {section}};
+  return {"Sweep of " + request.config, about_best(request, results), {section}};
 }
 
 }  // namespace ddprun::sweep

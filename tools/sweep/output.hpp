@@ -19,6 +19,9 @@ void sort_results(std::vector<TrialResult>& results, const std::string& by);
 // "finished after epoch 2, test loss 0.1234", "stopped after epoch 2", "failed: ...", with the set of `by`.
 std::string outcome_text(const TrialResult& result, const std::string& by);
 
+// About the first result: its command line, and what one run of each setting does not show. Empty if no trial finished.
+std::vector<std::string> about_best(const Request& request, const std::vector<TrialResult>& results);
+
 console::Table sweep_table(const Request& request, const std::vector<TrialResult>& results);
 std::string sweep_json(const Request& request, const std::vector<TrialResult>& results);
 report::Page sweep_page(const Request& request, const std::vector<TrialResult>& results);

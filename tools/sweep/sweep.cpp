@@ -73,7 +73,9 @@ class Sweep {
     sort_results(results_, request_.by);
     replace_file(runner_.folder() + "/sweep.json", sweep_json(request_, results_));
     page_.write(runner_.folder(), sweep_page(request_, results_));
-    const std::string out = sweep_table(request_, results_).text() + "sweep folder: " + runner_.folder() + "\n";
+    std::string out = sweep_table(request_, results_).printed();
+    for (const std::string& line : about_best(request_, results_)) out += line + "\n";
+    out += "sweep folder: " + runner_.folder() + "\n";
     std::fwrite(out.data(), 1, out.size(), stdout);
     std::fflush(stdout);
     return results_.front().outcome == Outcome::finished ? ExitCode::ok : ExitCode::failure;

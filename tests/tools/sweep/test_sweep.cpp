@@ -99,6 +99,33 @@ TEST_CASE("results are sorted: finished, stopped, failed; best first") {
   CHECK(order("validation.accuracy") == "bancd");
 }
 
+TEST_CASE("the best trial has a command line that repeats it, and losses have enough digits to be ranked") {
+  Request request;
+  request.by = "test.loss";
+  request.vary = {"optimizer.lr=0.00123456789,0.1"};
+  TrialResult best, next;
+  best.variant.name = "lr=0.00123456789";
+  best.variant.file = "my exp.toml";
+  best.variant.overrides = {"train.epochs=2", "optimizer.lr=0.00123456789"};
+  best.values = {"0.00123456789"};
+  best.epochs.resize(1);
+  best.epochs[0].epoch = 1;
+  best.epochs[0].test_loss = 1.234e-6;
+  next.values = {"0.1"};
+  next.epochs = best.epochs;
+  next.epochs[0].test_loss = 1.235e-6;
+  const auto lines = about_best(request, {best, next});
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0] == "Best by test.loss: lr=0.00123456789, finished after epoch 1, test loss 1.234e-06.");
+  CHECK(lines[1] == "Again: ddprun --config 'my exp.toml' --set train.epochs=2 --set optimizer.lr=0.00123456789");
+  CHECK(contains(lines[2], "one run"));
+  const auto rows = sweep_table(request, {best, next}).rows();
+  CHECK(rows[0][0] == "0.00123456789");
+  CHECK(rows[0][1] != rows[1][1]);
+  best.outcome = Outcome::failed;
+  CHECK(about_best(request, {best, next}).empty());
+}
+
 TEST_CASE("a sweep is checked before anything starts") {
   Request request;
   request.config = "exp.toml";
