@@ -40,7 +40,7 @@ console::Table table_of(const Method& method) {
   console::Table table({{"ranks", Align::right},
                         {"hosts", Align::right},
                         {"step", Align::right},
-                        {"95 %", Align::left},
+                        {"95 % of draws", Align::left},
                         {"samples/s", Align::right},
                         {"efficiency", Align::right},
                         {"exposed", Align::right}});
@@ -62,8 +62,9 @@ console::Table table_of_links(const Forecast& forecast) {
                         {"at most", Align::right}});
   for (const FittedLink& link : forecast.links) {
     const FitError error = error_of(link);
-    table.row({link.text(), human_time(link.link.alpha), console::human_bandwidth(1 / link.link.beta),
-               std::to_string(link.rows.size()), percent(error.median), percent(error.most)});
+    table.row({link.text(), link.link.alpha > 0 ? human_time(link.link.alpha) : "-",
+               console::human_bandwidth(1 / link.link.beta), std::to_string(link.rows.size()), percent(error.median),
+               percent(error.most)});
   }
   return table;
 }
@@ -84,7 +85,8 @@ std::string about_step(const Forecast& forecast) {
   for (const Bucket& bucket : forecast.recording.buckets) bytes += bucket.bytes;
   const StepParts& step = forecast.typical;
   return fmt::format(
-      "{}: a step of one rank takes {} (forward {}, backward {}, optimizer and the rest {}), and sends {} in {} {}.",
+      "{}: without communication, a recorded step of one rank took {} (forward {}, backward {}, optimizer and the rest "
+      "{}); it sent {} in {} {}.",
       forecast.recording.name, human_time(step.total()), human_time(step.forward), human_time(step.backward),
       human_time(step.optimizer), human_bytes(static_cast<int64_t>(bytes)), forecast.recording.buckets.size(),
       forecast.recording.buckets.size() == 1 ? "bucket" : "buckets");
@@ -92,19 +94,20 @@ std::string about_step(const Forecast& forecast) {
 
 std::string about_amdahl(const Forecast& forecast) {
   const double samples = forecast.recording.samples;
-  const std::string text = fmt::format("Amdahl: {} of this step (the optimizer) does not get shorter with more ranks.",
+  const std::string text = fmt::format("Amdahl: {} of this step (the optimizer) would not get shorter with more ranks.",
                                        percent(forecast.serial()));
   if (samples <= 1) return text + " More ranks cannot divide its only sample.";
   return text + fmt::format(
-                    " Without communication, {:.0f} ranks with one of its samples each are {:.1f} times as "
-                    "fast as one rank.",
+                    " Without communication, {:.0f} ranks with one of its samples each would be {:.1f} times as fast "
+                    "as one rank.",
                     samples, forecast.limit());
 }
 
 std::string about_best(const Method& method) {
-  return method.best.ranks == 1 ? fmt::format("With {}, no number of ranks is faster than one rank.", method.text())
-                                : fmt::format("With {}, {} ranks are fastest: {:.1f} times as fast as one rank.",
-                                              method.text(), method.best.ranks, method.best.times);
+  const std::string text = "Prediction for ranks that divide the samples of this step, with " + method.text() + ": ";
+  if (method.best.ranks == 1) return text + "none of these numbers of ranks is faster than one rank.";
+  return text + fmt::format("of these numbers, {} ranks are the fastest, {:.1f} times as fast as one rank.",
+                            method.best.ranks, method.best.times);
 }
 
 // What the reader must not miss.
@@ -198,10 +201,10 @@ std::vector<report::Chart> charts_over_sizes(const Forecast& forecast) {
 }  // namespace
 
 std::string text(const Forecast& forecast) {
-  std::string text = fmt::format("{}\n\n{}", about_step(forecast), table_of_links(forecast).text());
+  std::string text = fmt::format("{}\n\n{}", about_step(forecast), table_of_links(forecast).printed());
   for (const Method& method : forecast.methods)
-    text += fmt::format("\n{}\n{}", method.text(), table_of(method).text(2));
-  if (!forecast.crossings.empty()) text += fmt::format("\n{}", table_of_crossings(forecast).text());
+    text += fmt::format("\n{}\n{}", method.text(), table_of(method).printed(2));
+  if (!forecast.crossings.empty()) text += fmt::format("\n{}", table_of_crossings(forecast).printed());
   text += fmt::format("\n{}\n", about_amdahl(forecast));
   for (const Method& method : forecast.methods) text += fmt::format("{}\n", about_best(method));
   for (const std::string& note : notes(forecast)) text += fmt::format("{}\n", note);

@@ -68,7 +68,7 @@ Verified read_comparison(const std::string& folder) try {
   const auto json = nlohmann::json::parse(file);
   const auto step = [&](int variant) { return json.at("variants").at(variant).at("median").at("step").get<double>(); };
   const auto& against = json.at("against_first").at(0);
-  return {step(0), step(1), against.at("verdict") == "faster", against.at("sentence")};
+  return {step(0), step(1), against.at("verdict"), against.at("sentence"), json.at("warnings")};
 } catch (const std::exception& error) {
   throw Error(ExitCode::failure, "cannot read the comparison in " + folder + ": " + error.what());
 }

@@ -25,9 +25,12 @@ std::map<std::string, Curve> curves_of(const std::string& path);
 
 // The result of `ddprun compare` of two variants.
 struct Verified {
-  double before = 0, after = 0;  // seconds of a step
-  bool is_faster = false;
-  std::string sentence;
+  double before = 0, after = 0;         // seconds of a step
+  std::string verdict;                  // compare::text(Verdict)
+  std::string sentence;                 // the verdict with its figures
+  std::vector<std::string> warnings{};  // compare::warnings()
+
+  bool is_faster() const { return verdict == "faster"; }
 };
 
 // Reads the one comparison in this folder. Throws Error(failure).

@@ -48,7 +48,8 @@ console::Table table_of_links(const Result& result) {
     const auto cell = [](const std::pair<double, double>& point) {
       return size_text(point.first) + ": " + human_time(point.second);
     };
-    table.row({method.backend + " " + method.algorithm, type_of(method.compression), human_time(link.alpha),
+    table.row({method.backend + " " + method.algorithm, type_of(method.compression),
+               link.alpha > 0 ? human_time(link.alpha) : "-",
                link.beta > 0 ? console::human_bandwidth(1 / link.beta) : "-", cell(curve.points().front()),
                cell(curve.points().back())});
   }
@@ -86,7 +87,7 @@ ordered_json json_of(const Result& result, const Settings& settings) {
 
 std::string about_choice(const Result& result) {
   const Basis& basis = result.basis;
-  std::string text = fmt::format("{}: {}\n\n{}\n", result.name, shape_of(result), table_of_links(result).text());
+  std::string text = fmt::format("{}: {}\n\n{}\n", result.name, shape_of(result), table_of_links(result).printed());
   text += fmt::format("{}, {}; a step takes {} without communication, {} of it backward\n",
                       counted(basis.gradients.size(), "gradient"), size_text(basis.gradient_bytes()),
                       human_time(basis.parts.total()), human_time(basis.parts.backward));
@@ -114,14 +115,15 @@ std::string about_verdict(const Result& result) {
   const auto row = [&](const std::string& name, double said, double measured) {
     table.row({name, human_time(said), human_time(measured), fmt::format("{:+.1f} %", 100 * (said / measured - 1))});
   };
-  row("the config as it is", before, verified.before);
+  row("the config as it is (fitted)", before, verified.before);
   row("with the lines", after, verified.after);
-  std::string text = fmt::format("\n{}\n{}\n", table.text(), verified.sentence);
-  if (!result.is_better()) return text + "the comparison does not confirm that the lines are faster: keep the config\n";
+  std::string text = fmt::format("\n{}\n{}\n", table.printed(), verified.sentence);
+  for (const std::string& line : verified.warnings) text += line + "\n";
+  if (!result.is_better()) return text + "the lines: " + verified.verdict + "; keep the config\n";
   if (result.chosen.compression != result.own.compression) {
     text += "strategy.compression changes the numbers of training: check that it still learns as well\n";
   }
-  return text + "the lines are faster: put them into the config\n";
+  return text + "the lines were faster in this comparison: put them into the config\n";
 }
 
 std::string to_json(const Result& result, const std::vector<std::string>& command) {

@@ -21,7 +21,7 @@ struct Result {
 
   std::vector<Change> changes() const { return tune::changes(own, chosen); }
   // Whether the changed lines are worth writing.
-  bool is_better() const { return verified && verified->is_faster; }
+  bool is_better() const { return verified && verified->is_faster(); }
 };
 
 // The links, the gradients, and the expected step with the config as it is and with the chosen lines.

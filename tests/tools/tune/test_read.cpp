@@ -57,18 +57,20 @@ TEST_CASE("the result of a comparison is its two steps, its verdict and its sent
   const InTempDir folder;
   const auto variant = [](double step) { return json{{"median", {{"step", step}}}}; };
   json file = {{"variants", {variant(0.5), variant(0.25)}},
+               {"warnings", {"a warning"}},
                {"against_first", {{{"verdict", "faster"}, {"sentence", "twice as fast."}}}}};
   std::filesystem::create_directories("compare/compare-1");
   folder.write("compare/compare-1/compare.json", file.dump());
   const auto verified = tune::read_comparison("compare");
   CHECK(verified.before == 0.5);
   CHECK(verified.after == 0.25);
-  CHECK(verified.is_faster);
+  CHECK(verified.is_faster());
+  CHECK(verified.warnings == std::vector<std::string>{"a warning"});
   CHECK(verified.sentence == "twice as fast.");
   for (const char* verdict : {"slower", "no verdict, because of other programs"}) {
     file["against_first"][0]["verdict"] = verdict;
     folder.write("compare/compare-1/compare.json", file.dump());
-    CHECK_FALSE(tune::read_comparison("compare").is_faster);
+    CHECK_FALSE(tune::read_comparison("compare").is_faster());
   }
   folder.write("compare/compare-1/compare.json", "{}");
   CHECK(contains(error_of([] { tune::read_comparison("compare"); }), "1: cannot read the comparison in compare: "));

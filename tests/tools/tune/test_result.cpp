@@ -51,11 +51,11 @@ TEST_CASE("a change that the comparison confirms is proposed, with the error of 
   auto result = changed_result();
   CHECK(contains(tune::about_choice(result), "expected with the lines below:     15.0 ms, of which 5.00 ms is"));
   CHECK(contains(tune::about_choice(result), "\n[comm]\nalgorithm = \"ring\"\n"));
-  result.verified = tune::Verified{0.0250, 0.0150, true, "ring is faster."};
+  result.verified = tune::Verified{0.0250, 0.0150, "faster", "ring is faster."};
   CHECK(result.is_better());
   const std::string text = tune::about_verdict(result);
-  CHECK(contains(text, "the config as it is   20.0 ms   25.0 ms  -20.0 %"));
-  CHECK(contains(text, "ring is faster.\nthe lines are faster: put them into the config\n"));
+  CHECK(contains(text, "the config as it is (fitted)   20.0 ms   25.0 ms  -20.0 %"));
+  CHECK(contains(text, "ring is faster.\nthe lines were faster in this comparison: put them into the config\n"));
   CHECK_FALSE(contains(text, "changes the numbers"));
   result.basis.curves.emplace(tune::Method{"gloo", "ring", "bf16"}, tune::Curve({{1024, 1e-4}}));
   result.basis.per_byte[{"gloo", "bf16"}] = 0;
@@ -63,12 +63,15 @@ TEST_CASE("a change that the comparison confirms is proposed, with the error of 
   CHECK(contains(tune::about_verdict(result), "strategy.compression changes the numbers of training: check that"));
 }
 
-TEST_CASE("a change that the comparison does not confirm is not proposed") {
+TEST_CASE("a change that the comparison does not confirm is not proposed, and the text says why") {
   auto result = changed_result();
-  result.verified = tune::Verified{0.02, 0.02, false, "no difference."};
+  result.verified = tune::Verified{
+      0.02, 0.02, "no verdict, because of other programs", "no verdict.", {"Other programs used up to 30 %."}};
   CHECK_FALSE(result.is_better());
-  CHECK(contains(tune::about_verdict(result),
-                 "the comparison does not confirm that the lines are faster: keep the config\n"));
+  CHECK(contains(
+      tune::about_verdict(result),
+      "no verdict.\nOther programs used up to 30 %.\nthe lines: no verdict, because of other programs; keep the "
+      "config\n"));
 }
 
 TEST_CASE("the JSON has all figures") {
@@ -84,7 +87,7 @@ TEST_CASE("the JSON has all figures") {
   CHECK(object.at("per_byte")[0].at("backend") == "gloo");
   CHECK(object.at("measured").is_null());
   CHECK(object.at("is_better") == false);
-  result.verified = tune::Verified{0.02, 0.015, true, "faster."};
+  result.verified = tune::Verified{0.02, 0.015, "faster", "faster."};
   object = nlohmann::json::parse(tune::to_json(result, {"ddprun-tune"}));
   CHECK(object.at("measured").at("chosen") == 0.015);
   CHECK(object.at("is_better") == true);
