@@ -176,7 +176,8 @@ std::vector<Finding> judge_gpus(const Gpus& gpus) {
                    "NVIDIA_DRIVER_CAPABILITIES=compute,utility");
     } else if (*gpu.in_use > gpu.memory / 10) {
       findings.add(State::warning, name, value + "; " + human_bytes(*gpu.in_use) + " in use",
-                   "another process uses this GPU: end it (nvidia-smi shows it), or name other GPUs in launch.devices");
+                   "less memory is left for a rank: nvidia-smi shows which processes use it; end them, or name other GPUs in "
+                   "launch.devices");
     } else {
       findings.ok(name, value);
     }

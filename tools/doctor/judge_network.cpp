@@ -33,8 +33,8 @@ void judge_interface(Findings& findings, const Interface& interface) {
     add(State::error, "ranks of one host meet over the loopback interface: ip link set " + interface.name + " up");
   } else if (is_usable(interface) && interface.speed && *interface.speed <= kSlowLink) {
     add(State::warning,
-        "this speed slows every step over several hosts: check cable and switch port, or name a faster "
-        "interface");
+        "if the ranks of several hosts communicate over it, this speed limits every step: check cable and switch port, "
+        "or name a faster interface");
   } else if (is_usable(interface) && interface.mtu < kSmallestMtu) {
     add(State::warning, fmt::format("small packets cost time, and IPv6 needs {}: ip link set {} mtu 1500", kSmallestMtu,
                                     interface.name));

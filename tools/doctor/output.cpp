@@ -1,12 +1,14 @@
 #include "tools/doctor/output.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/file.hpp"
 #include "console/table.hpp"
+#include "console/terminal.hpp"
 
 namespace ddprun::doctor {
 namespace {
@@ -16,22 +18,6 @@ std::string printable(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char byte) { return (byte >= 0 && byte < ' ') || byte == 127; }, ' ');
   return text;
-}
-
-constexpr std::size_t kAdviceWidth = 100;
-
-// The advice in rows of whole words below its finding.
-void add_advice(console::Table& table, const std::string& advice) {
-  std::istringstream words(advice);
-  std::string line = "->";
-  for (std::string word; words >> word;) {
-    if (line.size() + 1 + word.size() > kAdviceWidth) {
-      table.row({"", "", "", line});
-      line = "  ";
-    }
-    line += " " + word;
-  }
-  table.row({"", "", "", line});
 }
 
 std::string count_text(const std::vector<Finding>& findings, State state) {
@@ -47,11 +33,13 @@ std::string table_text(const std::vector<Finding>& findings) {
   std::string group;
   for (const Finding& one : findings) {
     table.row({one.group == group ? "" : one.group, printable(one.name), name_of(one.state), printable(one.value)});
-    if (!one.advice.empty()) add_advice(table, printable(one.advice));
+    if (!one.advice.empty()) table.row({"", "", "", "-> " + printable(one.advice)});
     group = one.group;
   }
-  return table.text() + count_text(findings, State::error) + ", " + count_text(findings, State::warning) + ", " +
-         count_text(findings, State::note) + "\n";
+  constexpr int kReadable = 140;
+  const int columns = console::terminal_of(STDOUT_FILENO).columns;
+  return table.text(0, columns > 0 ? columns : kReadable) + count_text(findings, State::error) + ", " +
+         count_text(findings, State::warning) + ", " + count_text(findings, State::note) + "\n";
 }
 
 nlohmann::ordered_json to_json(const std::vector<Finding>& findings) {

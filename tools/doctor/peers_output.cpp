@@ -42,7 +42,7 @@ std::string peers_text(const PeersReport& report) {
                pair.bandwidth ? fmt::format("{:.3g}", *pair.bandwidth * 8e-9) : "-",
                pair.path_mtu ? std::to_string(*pair.path_mtu) : "-", connection(pair)});
   }
-  return table.text();
+  return table.printed();
 }
 
 nlohmann::ordered_json peers_json(const PeersReport& report, const std::vector<Finding>& findings) {
