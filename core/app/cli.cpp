@@ -27,7 +27,9 @@ void declare_subcommands(CLI::App& cli, Arguments& arguments, Command& command) 
 
   auto* evaluate = cli.add_subcommand("evaluate", "Evaluate the weights of a checkpoint on the test set.");
   evaluate
-      ->add_option("--checkpoint", arguments.checkpoint, "The checkpoint: a file, or a run folder for its newest one.")
+      ->add_option(
+          "--checkpoint", arguments.checkpoint,
+          "The checkpoint: a file, or a run folder for its newest one. latest: the newest run in the folder runs.")
       ->required()
       ->type_name("PATH");
   console::add_config(*evaluate, arguments.config, "The experiment. The default is that of the run folder.");

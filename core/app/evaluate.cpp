@@ -5,6 +5,7 @@
 #include "console/program.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
+#include "record/read.hpp"
 
 namespace ddprun::app {
 namespace {
@@ -21,7 +22,7 @@ std::vector<std::string> rank_command(const Arguments& arguments, const run::Eva
 }  // namespace
 
 ExitCode evaluate(const Arguments& arguments) {
-  const run::Evaluated found = run::find_evaluated(arguments.checkpoint, arguments.config);
+  const run::Evaluated found = run::find_evaluated(record::named_run(arguments.checkpoint), arguments.config);
   config::Loaded loaded = config::load(found.config, arguments.overrides);
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);
   if (const auto world = launch::discover(std::nullopt)) {

@@ -221,6 +221,15 @@ bool is_run(const std::string& dir) {
   return fs::is_regular_file(file_in(dir, "config.toml")) && fs::is_regular_file(file_in(dir, rank_file("steps", 0)));
 }
 
+std::string named_run(const std::string& path) {
+  if (path != "latest" || fs::exists(path)) return path;
+  const auto runs = runs_in("runs");
+  const auto newest = std::find_if(runs.begin(), runs.end(), is_run);
+  if (newest == runs.end())
+    throw Error(ExitCode::usage, "latest: there is no run in the folder runs; name a run folder");
+  return *newest;
+}
+
 Run read_run(const std::string& dir) {
   Run run = run_in(dir);
   run.summary = read_summary(dir);

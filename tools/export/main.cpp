@@ -4,6 +4,7 @@
 #include "console/command_line.hpp"
 #include "console/own_tools.hpp"
 #include "console/program.hpp"
+#include "record/read.hpp"
 
 namespace ddprun::exporter {
 namespace {
@@ -14,7 +15,9 @@ void declare(CLI::App& to, ExportRequest& request) {
       "          ddprun export runs/quickstart-20261122-101500 --tensorboard logs/quickstart && tensorboard --logdir "
       "logs\n"
       "docs/reports.md describes the columns and scalars.");
-  to.add_option("run", request.run, "The folder of a run.")->required()->type_name("RUN_DIR");
+  to.add_option("run", request.run, "The folder of a run. latest: the newest run in the folder runs.")
+      ->required()
+      ->type_name("RUN_DIR");
   to.add_option("--csv", request.csv,
                 "Write every step of every rank into this file, or steps.csv and epochs.csv into this folder.")
       ->type_name("FILE|DIR");
@@ -26,6 +29,7 @@ ExitCode run_program(int argc, char** argv) {
   CLI::App cli(std::string(console::about_tool("export")), "ddprun export");
   declare(cli, request);
   if (const auto end = console::parse(cli, argc, argv)) return *end;
+  request.run = record::named_run(request.run);
   for (const std::string& path : export_run(request)) std::printf("%s\n", path.c_str());
   return ExitCode::ok;
 }

@@ -4,18 +4,22 @@
 #include "console/command_line.hpp"
 #include "console/own_tools.hpp"
 #include "console/program.hpp"
+#include "record/read.hpp"
 
 namespace ddprun::report {
 namespace {
 
 void declare(CLI::App& to, Request& request) {
   to.footer(
-      "Examples: ddprun report runs/quickstart-20261122-101500\n"
+      "Examples: ddprun report latest\n"
+      "          ddprun report runs/quickstart-20261122-101500\n"
       "          ddprun report runs/one-rank-* runs/two-ranks-* --out scaling.html --svg\n"
       "The page is one file that opens offline. docs/reports.md describes what is on "
       "it.");
-  to.add_option("paths", request.paths,
-                "Run folders to compare, files of `ddprun bench --json`, or the folder of a comparison.")
+  to.add_option(
+        "paths", request.paths,
+        "Run folders to compare (latest: the newest in runs), files of `ddprun bench --json`, or the folder of a "
+        "comparison.")
       ->required()
       ->type_name("PATH");
   to.add_option("--out", request.out,
@@ -31,6 +35,7 @@ ExitCode run_program(int argc, char** argv) {
   CLI::App cli(std::string(console::about_tool("report")), "ddprun report");
   declare(cli, request);
   if (const auto end = console::parse(cli, argc, argv)) return *end;
+  for (std::string& path : request.paths) path = record::named_run(path);
   for (const std::string& path : make(request)) std::printf("%s\n", path.c_str());
   return ExitCode::ok;
 }
