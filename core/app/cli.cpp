@@ -16,8 +16,9 @@ constexpr const char* kExitCodes =
     "5 a peer died or the ranks disagree; 6 a gate failed; 130 / 143 interrupted / terminated.";
 
 void declare_subcommands(CLI::App& cli, Arguments& arguments, Command& command) {
-  auto* validate = cli.add_subcommand("validate", "Check an experiment, its plugins and its data, and start nothing.");
-  console::add_config(*validate, arguments.config);
+  auto* validate =
+      cli.add_subcommand("validate", "Check experiments, their plugins and their data, and start nothing.");
+  validate->add_option("--config,files", arguments.configs, "The experiments; each is checked.")->type_name("FILE");
   validate->add_option("--ranks", arguments.ranks, "Check ddp for N ranks on all hosts instead of launch.nproc.")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 20));
@@ -125,9 +126,14 @@ ExitCode run(int argc, char** argv) {
                                     : reason);
   }
   if (const auto end = console::parse(cli, argc, argv, config::setting_for_option)) return *end;
-  const bool needs_config = cli.got_subcommand("validate") || (!command && argc > 1);
-  if (needs_config && arguments.config.empty()) {
+  const bool is_missing =
+      cli.got_subcommand("validate") ? arguments.configs.empty() : !command && argc > 1 && arguments.config.empty();
+  if (is_missing) {
     return console::refuse(cli, "the experiment is missing: give FILE, or --config FILE");
+  }
+  for (const std::string& file : arguments.configs) {
+    if (file.find('=') == std::string::npos || std::filesystem::is_regular_file(file)) continue;
+    return console::refuse(cli, console::unknown_argument(cli, file));
   }
   return command ? command(arguments) : console::show_help(cli);
 }

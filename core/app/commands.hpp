@@ -14,6 +14,7 @@ namespace ddprun::app {
 struct Arguments {
   std::vector<std::string> argv;  // unchanged, for the ranks
   std::string config;
+  std::vector<std::string> configs;       // of the command validate
   std::vector<std::string> overrides;     // --set a.b=value
   std::vector<std::string> plugin_paths;  // --plugin-path
   std::string checkpoint;                 // --checkpoint
@@ -35,7 +36,7 @@ int engine(const std::vector<std::string>& command);
 // Each returns the exit code, or throws Error. In the program `ddprun`, all but launch() replace the process with
 // libexec/ddprun-engine, which has the same command line: loading LibTorch takes longer than all that ddprun does.
 ExitCode train(const Arguments& arguments);     // ddprun --config exp.toml
-ExitCode validate(const Arguments& arguments);  // ddprun validate exp.toml
+ExitCode validate(const Arguments& arguments);  // ddprun validate exp.toml...
 ExitCode evaluate(const Arguments& arguments);  // ddprun evaluate
 ExitCode launch(const Arguments& arguments);    // ddprun launch PROGRAM
 ExitCode plugins(const Arguments& arguments);   // ddprun plugins

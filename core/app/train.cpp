@@ -126,15 +126,6 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
   return code;
 }
 
-// launch.nproc if the command line gives it: the launcher must have started as many ranks on this host. That of the
-// file is not compared, so that one file can be used under any launcher.
-std::optional<int> explicit_nproc(const config::Loaded& loaded) {
-  const config::Place* place = loaded.sources.find("launch.nproc");
-  const bool given = place != nullptr && place->on_command_line() && loaded.experiment.launch.nproc > 0;
-  if (!given || loaded.experiment.strategy.kind != "ddp") return std::nullopt;
-  return static_cast<int>(loaded.experiment.launch.nproc);
-}
-
 // Unused keys are allowed, so that one file can be varied, but are always reported.
 void name_unused_keys(const config::Loaded& loaded) {
   std::string names;
@@ -172,7 +163,10 @@ ExitCode train(const Arguments& arguments) {
   auto world = find_world(arguments);
   if (world) launch::hold_signal(SIGUSR2);  // for run::CollectivesFile
   config::Loaded loaded = load_experiment(arguments, world);
-  if (world) world = console::discover(arguments.nodes, explicit_nproc(loaded));
+  // The launcher must have started as many ranks as the command line says. The number of the file is not compared, so
+  // that one file can be used under any launcher.
+  const bool is_ddp = loaded.experiment.strategy.kind == "ddp";
+  if (world) world = console::discover(arguments.nodes, is_ddp ? run::explicit_nproc(loaded) : std::nullopt);
   choose_output(arguments, loaded.experiment.log.level);
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);
 
@@ -199,9 +193,9 @@ ExitCode train(const Arguments& arguments) {
   launch::Nodes nodes = console::nodes_of(arguments.nodes, settings.insecure, seconds(settings.timeout));
   const bool one_node = nodes.count == 1;
   if (one_node && !run::find_resume(loaded)) return ExitCode::ok;
+  const int nproc = run::ranks_of(loaded);
   name_unused_keys(loaded);
   report_choice_by_test_set(loaded.experiment);
-  const int nproc = run::ranks_of(loaded);
   // A launcher is needed for a restart too.
   if (nproc > 1 || !one_node || settings.max_restarts > 0) {
     return launch_ranks(loaded, arguments, registry, nproc, std::move(nodes));
@@ -214,3 +208,4 @@ ExitCode train(const Arguments& arguments) {
 }
 
 }  // namespace ddprun::app
+  name_unused_keys(loaded);

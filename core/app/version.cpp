@@ -12,7 +12,9 @@ ExitCode version(const Arguments& arguments) {
   for (const plugin::Listed& listed : data::list_plugins(plugin::Registry::standard(arguments.plugin_paths))) {
     if (!listed.hidden_by.empty()) continue;
     if (const auto* comm = std::get_if<const ddprun_comm_plugin*>(&listed.content)) {
-      std::printf("plugin comm %s %s (%s)\n", (*comm)->name, (*comm)->version, (*comm)->library);
+      const std::string library = (*comm)->library;
+      std::printf("plugin comm %s %s%s\n", (*comm)->name, (*comm)->version,
+                  library.empty() ? "" : (" (" + library + ")").c_str());
     } else if (const auto* model = std::get_if<const ddprun_model_plugin*>(&listed.content)) {
       std::printf("plugin model %s %s (torch %s)\n", (*model)->name, (*model)->version, (*model)->torch_version);
     } else if (const auto* dataset = std::get_if<const ddprun_dataset_plugin*>(&listed.content)) {

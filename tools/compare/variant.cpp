@@ -20,6 +20,9 @@ class Loader {
   void load(Variant& variant) {
     try {
       variant.loaded = config::load(variant.file, variant.overrides, ranks_, variant.typed);
+      // ddprun refuses several ranks for a strategy of one process. Here -n is for the variants of ddp.
+      if (variant.loaded.experiment.strategy.kind == "ddp") return;
+      std::erase_if(variant.overrides, [](const auto& override_) { return override_.starts_with("launch.nproc="); });
     } catch (const Error& error) {
       std::istringstream lines(error.what());
       for (std::string line; std::getline(lines, line);) {

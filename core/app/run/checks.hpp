@@ -17,8 +17,12 @@ void check_devices(const config::Loaded& loaded, int ranks);
 // Without `world`, the number of ranks, only those of assemble(). Starts no thread, as launch::supervise() requires.
 void check(const config::Loaded& loaded, const plugin::Registry& registry, std::optional<int> world);
 
+// launch.nproc if the command line gives it as a number (-n, or --set).
+std::optional<int> explicit_nproc(const config::Loaded& loaded);
+
 // The number of ranks on this host: launch.nproc, or for "auto" one per usable core, or one per configured or present
-// GPU. Throws as check_devices() does.
+// GPU. Throws as check_devices() does, and Error(usage) if the command line asks for several ranks of a strategy that
+// trains in one process.
 int ranks_of(const config::Loaded& loaded);
 
 // The newest whole commit of a run folder whose ranks have ended: the path of its model file; "" if it has none. Warns

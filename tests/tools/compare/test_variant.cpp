@@ -50,8 +50,8 @@ TEST_CASE("a grid has every combination, and names for each") {
   CHECK(names_of(variants) == Names{"single lr=0.1", "single lr=0.01", "ddp lr=0.1", "ddp lr=0.01"});
   CHECK(variants[3].loaded.experiment.strategy.kind == "ddp");
   CHECK(variants[3].loaded.experiment.optimizer.lr == 0.01);
-  CHECK(variants[0].loaded.experiment.launch.nproc == 2);
-  CHECK(variants[0].overrides == Names{"launch.nproc=2", "strategy.kind=single", "optimizer.lr=0.1"});
+  CHECK(variants[0].overrides == Names{"strategy.kind=single", "optimizer.lr=0.1"});  // of one process
+  CHECK(variants[2].overrides == Names{"launch.nproc=2", "strategy.kind=ddp", "optimizer.lr=0.1"});
 }
 
 TEST_CASE("equal values of two keys are named with their keys") {
