@@ -208,4 +208,3 @@ ExitCode train(const Arguments& arguments) {
 }
 
 }  // namespace ddprun::app
-  name_unused_keys(loaded);

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -134,24 +135,41 @@ inline void add_words(const CLI::App& cli, std::vector<std::string>& words) {
   }
 }
 
+// The innermost subcommand of the command line.
+inline const CLI::App& chosen_command(const CLI::App& cli) {
+  const auto below = cli.get_subcommands();
+  return below.empty() ? cli : chosen_command(*below.front());
+}
+
 // `more_words`: further words that could have been meant. `setting`: the --set that an option could have meant, or "".
 inline std::string unknown_argument(const CLI::App& cli, const std::string& argument,
                                     std::vector<std::string> more_words = {}, std::string setting = "") {
   const std::string text = "unknown argument \"" + argument + "\"";
   const std::size_t equals = argument.find('='), dot = argument.find('.');
   if (!argument.starts_with('-') && dot < equals && equals != std::string::npos) setting = "--set " + argument;
-  const CLI::App* command = &cli;
-  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
-  if (!setting.empty() && command->get_option_no_throw("--set") != nullptr) {
+  if (!setting.empty() && chosen_command(cli).get_option_no_throw("--set") != nullptr) {
     return text + "; to set a key, use " + setting;
   }
   add_words(cli, more_words);
   return text + did_you_mean(argument, more_words);
 }
 
+// "run is missing: give the folder of a run", by the description of the option; "" if there is no such option.
+inline std::string reason_of_missing(const CLI::App& command, const std::string& name) {
+  const CLI::Option* option = command.get_option_no_throw(name);
+  std::string what = option == nullptr ? "" : option->get_description();
+  if (what.empty()) return "";
+  what[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(what[0])));
+  return name + " is missing: give " + what.substr(0, what.find_last_not_of('.') + 1);
+}
+
 // CLI11's message in plain words.
-inline std::string reason_of(const CLI::ParseError& error) {
-  const std::string text = error.what();
+inline std::string reason_of(const CLI::App& cli, const CLI::ParseError& error) {
+  const std::string text = error.what(), required = " is required";
+  if (text.ends_with(required)) {
+    const std::string name = text.substr(0, text.size() - required.size());
+    if (const std::string reason = reason_of_missing(chosen_command(cli), name); !reason.empty()) return reason;
+  }
   const std::string unreadable = "Could not convert: ";
   if (text.starts_with(unreadable)) return text.substr(unreadable.size()) + ": expected a number";
   if (text.starts_with(": ")) return text.substr(2);  // CLI11 does not name a hidden option
@@ -186,7 +204,7 @@ inline std::optional<ExitCode> parse(CLI::App& cli, int argc, char** argv,
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return static_cast<ExitCode>(cli.exit(error));
     const std::vector<std::string> unknown = cli.remaining(true);
-    if (unknown.empty()) return refuse(cli, reason_of(error));
+    if (unknown.empty()) return refuse(cli, reason_of(cli, error));
     return refuse(cli, unknown_argument(cli, unknown[0], {}, setting_for != nullptr ? setting_for(unknown[0]) : ""));
   }
   return std::nullopt;

@@ -134,7 +134,7 @@ TEST_CASE("a checkpoint that cannot be evaluated is refused in one line") {
     CHECK(lines_of(result.err).size() == 1);
     return result.err;
   };
-  CHECK(contains(refused({"--checkpoint", "none"}), "none: no such file or folder"));
+  CHECK(contains(refused({"--checkpoint", "none"}), "none: no such file or folder; give a run folder"));
   const std::string loop = place.folder() / "loop";
   std::filesystem::create_symlink("loop", loop);
   const auto unread = place.ddprun({"evaluate", "--checkpoint", loop});
@@ -146,7 +146,8 @@ TEST_CASE("a checkpoint that cannot be evaluated is refused in one line") {
   CHECK(contains(refused({"--checkpoint", lone.string()}), "no config.toml of a run belongs to it; give --config"));
   CHECK(contains(refused({"--checkpoint", run.string(), "--set", "model.options.hidden=8"}),
                  "these are not the weights of this model"));
-  CHECK(contains(refused({}), "--checkpoint is required"));
+  CHECK(contains(refused({}),
+                 "--checkpoint is missing: give the checkpoint: a file, or a run folder for its newest one; see"));
 }
 
 }  // namespace

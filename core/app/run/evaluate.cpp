@@ -70,7 +70,8 @@ Evaluation evaluate(Assembly& assembly, Group& group, const launch::World& world
 
 Evaluated find_evaluated(const std::string& checkpoint, const std::string& config) {
   const auto file = checkpoint_at(checkpoint);
-  if (!file) throw Error(ExitCode::usage, checkpoint + ": no such file or folder");
+  if (!file)
+    throw Error(ExitCode::usage, checkpoint + ": no such file or folder; give a run folder, or a file of weights");
   if (!config.empty()) return {*file, config};
   const fs::path run_config = fs::absolute(*file).parent_path().parent_path() / "config.toml";
   if (!fs::exists(run_config)) {

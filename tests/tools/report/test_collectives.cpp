@@ -175,7 +175,7 @@ TEST_CASE("a folder that has only such files has a page, and a run has a section
   const testing::TempDir folder;
   const std::string failed = folder.path() / "failed";
   std::filesystem::create_directories(failed);
-  CHECK(contains(testing::error_of([&] { page_of({failed}); }), "config.toml: missing"));
+  CHECK(contains(testing::error_of([&] { page_of({failed}); }), "no folder of a run"));
   write_collectives(failed, rank_file(1, 2, 9));
   const Page page = page_of({failed});
   CHECK(page.title == "failed");
@@ -191,7 +191,7 @@ TEST_CASE("a folder that has only such files has a page, and a run has a section
   write_collectives(done, rank_file(0, 2, 9));
   CHECK(page_of({done}).notices.size() == 1);
   CHECK(page_of({done, other}).notices.at(0).starts_with("done: "));
-  CHECK(contains(testing::error_of([&] { page_of({done, failed}); }), "config.toml: missing"));
+  CHECK(contains(testing::error_of([&] { page_of({done, failed}); }), "no folder of a run"));
   std::filesystem::remove(done + "/summary.json");
   folder.write("done/config.toml", "schema_version = 1\n[model]\nname = \"linear\"\n[data]\nname = \"linear\"\n");
   const Page cut_off = page_of({done});
