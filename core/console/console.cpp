@@ -14,9 +14,6 @@ namespace {
 std::string percent(double fraction) {
   return fmt::format("{:.2f} %", 100 * fraction);
 }
-std::string loss(double value) {
-  return fmt::format("{:.4f}", value);
-}
 bool known(double value) {
   return !std::isnan(value);
 }
@@ -28,12 +25,13 @@ std::string several(int64_t count, const char* thing) {
 
 // "12.0 ms (13.0 ms)"
 std::string times(const record::Meter& meter) {
-  return human_time(meter.val) + " (" + human_time(meter.avg) + ")";
+  return human_time(meter.recent.value()) + " (" + human_time(meter.all.value()) + ")";
 }
 
 std::string strategy_of(const Banner& banner) {
   std::string text = banner.strategy;
   if (!banner.backend.empty()) text += fmt::format(" over {}, algorithm {}", banner.backend, banner.algorithm);
+  if (!banner.settings.strategy.empty()) text += "; " + banner.settings.strategy;
   return text;
 }
 
@@ -55,12 +53,24 @@ std::string data_of(const Banner& banner) {
   std::string text = banner.data + ", " + several(banner.train_samples, "training sample");
   if (banner.validation_samples > 0) text += ", " + several(banner.validation_samples, "validation sample");
   if (banner.test_samples > 0) text += ", " + several(banner.test_samples, "test sample");
+  if (!banner.settings.data.empty()) text += "; " + banner.settings.data;
   return text;
+}
+
+std::string optimizer_of(const Banner& banner) {
+  std::string text = fmt::format("{}, lr = {:.6g}", banner.optimizer, banner.lr * banner.lr_factor);
+  if (banner.lr_factor > 1) text += fmt::format(" ({:.6g} x {} ranks)", banner.lr, banner.lr_factor);
+  return banner.settings.optimizer.empty() ? text : text + ", " + banner.settings.optimizer;
 }
 
 std::string length_of(const Banner& banner) {
   if (banner.steps > 0) return several(banner.steps, "step") + ", an epoch has " + human_count(banner.steps_per_epoch);
   return several(banner.epochs, "epoch") + " of " + several(banner.steps_per_epoch, "step");
+}
+
+std::string step_lines_of(const Banner& banner) {
+  const std::string text = "means since the line before (in parentheses: since the start of the epoch)";
+  return banner.world > 1 ? text + ", of rank 0" : text;
 }
 
 // The average step by parts; time that belongs to no part has a row of its own.
@@ -110,21 +120,24 @@ std::string banner(const Banner& banner) {
   table.row({"model", banner.model + ", " + several(banner.parameters, "parameter")});
   table.row({"data", data_of(banner)});
   table.row({"strategy", strategy_of(banner)});
+  table.row({"optimizer", optimizer_of(banner)});
+  if (!banner.settings.train.empty()) table.row({"training", banner.settings.train});
   table.row({"world size", std::to_string(banner.world)});
   table.row({"batch", batch_of(banner)});
   table.row({"device", device_of(banner)});
   if (!banner.gpu_present) table.row({"", "no GPU on this machine: everything runs on the CPU"});
   table.row({"length", length_of(banner)});
+  table.row({"step lines", step_lines_of(banner)});
   table.row({"run folder", banner.run_dir});
   return table.text();
 }
 
 std::string step_line(const StepLine& line) {
-  std::string text =
-      fmt::format("epoch {} [{}/{}] {}time {} data {} loss {:.4f} ({:.4f})", line.epoch, line.step, line.steps,
-                  line.of_rank0 ? "rank 0: " : "", times(line.time), times(line.data), line.loss.val, line.loss.avg);
-  if (line.accuracy.count > 0) {
-    text += fmt::format(" acc {:.2f} ({:.2f})", 100 * line.accuracy.val, 100 * line.accuracy.avg);
+  std::string text = fmt::format("epoch {} [{}/{}] {}time {} data {} loss {} ({})", line.epoch, line.step, line.steps,
+                                 line.of_rank0 ? "rank 0: " : "", times(line.time), times(line.data),
+                                 human_number(line.loss.recent.value()), human_number(line.loss.all.value()));
+  if (line.accuracy.all.count > 0) {
+    text += fmt::format(" acc {:.2f} ({:.2f})", 100 * line.accuracy.recent.value(), 100 * line.accuracy.all.value());
   }
   if (line.since > 1) text += fmt::format("; averages since step {}", line.since);
   return text + '\n';
@@ -136,7 +149,7 @@ std::string epoch_line(const record::EpochRecord& epoch) {
   text += ":";
   const auto results = [&](const char* name, double mean_loss, double accuracy, const char* before) {
     if (!known(mean_loss)) return;
-    text += fmt::format("{} {} loss {:.4f}", before, name, mean_loss);
+    text += fmt::format("{} {} loss {}", before, name, human_number(mean_loss));
     if (known(accuracy)) text += fmt::format(", acc {:.2f}", 100 * accuracy);
   };
   results("train", epoch.train_loss, epoch.train_accuracy, "");
@@ -144,7 +157,7 @@ std::string epoch_line(const record::EpochRecord& epoch) {
   results("test", epoch.test_loss, epoch.test_accuracy, ";");
   if (!epoch.per_rank_loss.empty()) {
     text += "; train loss by rank";
-    for (const double value : epoch.per_rank_loss) text += fmt::format(" {:.4f}", value);
+    for (const double value : epoch.per_rank_loss) text += fmt::format(" {}", human_number(value));
   }
   return text + '\n';
 }
@@ -152,10 +165,10 @@ std::string epoch_line(const record::EpochRecord& epoch) {
 std::string summary_table(const record::Summary& summary) {
   Table table({{"", Align::left}, {"", Align::right}, {"", Align::right}});
   if (known(summary.test_accuracy)) table.row({"test accuracy", percent(summary.test_accuracy)});
-  if (known(summary.test_loss)) table.row({"test loss", loss(summary.test_loss)});
+  if (known(summary.test_loss)) table.row({"test loss", human_number(summary.test_loss)});
   if (known(summary.validation_accuracy)) table.row({"validation accuracy", percent(summary.validation_accuracy)});
-  if (known(summary.validation_loss)) table.row({"validation loss", loss(summary.validation_loss)});
-  if (known(summary.train_loss)) table.row({"train loss", loss(summary.train_loss)});
+  if (known(summary.validation_loss)) table.row({"validation loss", human_number(summary.validation_loss)});
+  if (known(summary.train_loss)) table.row({"train loss", human_number(summary.train_loss)});
   if (known(summary.total_time)) table.row({"total time", human_time(summary.total_time)});
   if (known(summary.throughput)) table.row({"throughput", human_rate(summary.throughput)});
   if (known(summary.avg_compute_time)) table.row({"average compute", human_time(summary.avg_compute_time)});
@@ -181,7 +194,7 @@ std::string learned_line(const std::vector<std::pair<std::string, double>>& lear
   std::string text = "learned:";
   const char* before = " ";
   for (const auto& [name, value] : learned) {
-    text += fmt::format("{}{} {:.4f}", before, name, value);
+    text += fmt::format("{}{} {}", before, name, human_number(value));
     before = ", ";
   }
   return text + '\n';

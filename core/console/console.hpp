@@ -23,6 +23,13 @@ struct Banner {
   std::string strategy;                              // "single", "dp", "ddp"
   std::string backend;                               // of ddp, otherwise ""
   std::string algorithm;
+  std::string optimizer;
+  double lr = 0;
+  int lr_factor = 1;  // the number of ranks, if it multiplies lr
+  // Further keys of these tables that are not the default: `amp = "bf16", accumulate = 4`.
+  struct Settings {
+    std::string data, strategy, optimizer, train;
+  } settings;
   int world = 1;
   int64_t global_batch = 0;
   int64_t rank_batch = 0;
@@ -40,7 +47,7 @@ struct Banner {
 std::string banner(const Banner& banner);
 
 // `epoch 1 [50/469] rank 0: time 12.0 ms (13.0 ms) data 1.00 ms (1.00 ms) loss 0.4321 (0.5678) acc 87.50 (83.12)`: the
-// value and, in parentheses, the average of the epoch so far; accuracy in percent.
+// mean since the last line and, in parentheses, that of the epoch so far; accuracy in percent.
 struct StepLine {
   int64_t epoch = 1;      // from 1
   int64_t step = 1;       // in the epoch, from 1

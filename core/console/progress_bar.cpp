@@ -55,7 +55,7 @@ void ProgressBar::show(int64_t epoch, int64_t epochs, int64_t step, int64_t step
                        double samples_per_second, double seconds_left) {
   at_ = {epoch, epochs, step, steps};
   if (!due(step >= steps)) return;
-  const std::string of_loss = fmt::format("  loss {:.4f}", loss);
+  const std::string of_loss = "  loss " + human_number(loss);
   const bool has_rate = std::isfinite(samples_per_second) && samples_per_second > 0;
   const std::string rate = has_rate ? "  " + human_rate(samples_per_second) : "";
   std::string left = human_time_left(seconds_left);

@@ -59,6 +59,12 @@ std::string human_count(int64_t count) {
   return text;
 }
 
+std::string human_number(double value) {
+  const double size = std::abs(value);
+  if (size == 0 || (size >= 0.1 && size < 1e6) || !std::isfinite(value)) return fmt::format("{:.4f}", value);
+  return fmt::format("{:#.4g}", value);
+}
+
 std::string human_rate(double samples_per_second) {
   if (!std::isfinite(samples_per_second)) return "-";
   if (samples_per_second < 99.95) return three_digits(samples_per_second) + " samples/s";

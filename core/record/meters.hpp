@@ -3,24 +3,35 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace ddprun::record {
 
-// The AverageMeter of PyTorch's ImageNet example: the last value and the average. Single-threaded.
-struct Meter {
-  double val = 0;
-  double avg = 0;  // sum / count; 0 before the first update
+struct Mean {
   double sum = 0;
   int64_t count = 0;
 
   // `value` counts `n` times (a mean loss over n samples); n > 0.
-  void update(double value, int64_t n = 1) {
-    val = value;
+  void add(double value, int64_t n) {
     sum += value * static_cast<double>(n);
     count += n;
-    avg = sum / static_cast<double>(count);
   }
-  void reset() { *this = Meter{}; }
+  // NaN before the first value.
+  double value() const {
+    return count > 0 ? sum / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
+  }
+};
+
+// As the AverageMeter of PyTorch's ImageNet example, but with the mean of the last values instead of the last value.
+// Single-threaded.
+struct Meter {
+  Mean recent;  // since the caller cleared it
+  Mean all;
+
+  void update(double value, int64_t n = 1) {
+    recent.add(value, n);
+    all.add(value, n);
+  }
 };
 
 }  // namespace ddprun::record

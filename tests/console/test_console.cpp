@@ -11,8 +11,8 @@ using ddprun::testing::contains;
 
 namespace {
 
-record::Meter meter(double val, double avg) {
-  return {val, avg, avg, 1};
+record::Meter meter(double recent, double all) {
+  return {{recent, 1}, {all, 1}};
 }
 
 console::Banner mnist() {
@@ -26,6 +26,8 @@ console::Banner mnist() {
   banner.strategy = "ddp";
   banner.backend = "gloo";
   banner.algorithm = "ring";
+  banner.optimizer = "adam";
+  banner.lr = 0.001;
   banner.world = 2;
   banner.global_batch = 128;
   banner.rank_batch = 64;
@@ -56,11 +58,12 @@ TEST_CASE("a step line has the form of PyTorch's examples") {
         "; averages since step 41\n");
 }
 
-TEST_CASE("a step line of a regression has no accuracy, and short times keep their digits") {
+TEST_CASE("a step line of a regression has no accuracy, and short times and small losses keep their digits") {
   StepLine line{.epoch = 3, .step = 1, .steps = 10};
   line.time = meter(0.00012, 0.00013);
-  line.loss = meter(0.01, 0.02);
-  CHECK(console::step_line(line) == "epoch 3 [1/10] time 120 us (130 us) data 0 s (0 s) loss 0.0100 (0.0200)\n");
+  line.data = meter(0, 0);
+  line.loss = meter(0.0095, 1.2345678);
+  CHECK(console::step_line(line) == "epoch 3 [1/10] time 120 us (130 us) data 0 s (0 s) loss 0.009500 (1.2346)\n");
 }
 
 TEST_CASE("an epoch line has the losses of training, validation, test and each rank") {
@@ -190,11 +193,13 @@ TEST_CASE("the banner describes the run and its machine, and says that there is 
         "model       simplenet, 203,530 parameters\n"
         "data        mnist, 60,000 training samples, 10,000 test samples\n"
         "strategy    ddp over gloo, algorithm ring\n"
+        "optimizer   adam, lr = 0.001\n"
         "world size  2\n"
         "batch       128 in all, 64 per rank\n"
         "device      cpu, 1 thread per rank\n"
         "            no GPU on this machine: everything runs on the CPU\n"
         "length      3 epochs of 469 steps\n"
+        "step lines  means since the line before (in parentheses: since the start of the epoch), of rank 0\n"
         "run folder  runs/mnist-20260101-120000\n");
 }
 
@@ -206,6 +211,18 @@ TEST_CASE("the banner does not mention a GPU if there is one, nor a backend for 
   const std::string text = console::banner(banner);
   CHECK_FALSE(contains(text, "GPU"));
   CHECK(contains(text, "strategy    single\n"));
+}
+
+TEST_CASE("the banner has the keys of learning that are not the default, and the learning rate of all ranks") {
+  console::Banner banner = mnist();
+  banner.lr_factor = 2;
+  banner.settings = {"standardize = true", "compression = \"bf16\"", "weight_decay = 0.01",
+                     "accumulate = 4, amp = \"bf16\""};
+  const std::string text = console::banner(banner);
+  CHECK(contains(text, "data        mnist, 60,000 training samples, 10,000 test samples; standardize = true\n"));
+  CHECK(contains(text, "strategy    ddp over gloo, algorithm ring; compression = \"bf16\"\n"));
+  CHECK(contains(text, "optimizer   adam, lr = 0.002 (0.001 x 2 ranks), weight_decay = 0.01\n"));
+  CHECK(contains(text, "training    accumulate = 4, amp = \"bf16\"\n"));
 }
 
 TEST_CASE("the banner says how threads wait if that is set") {

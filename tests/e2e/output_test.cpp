@@ -62,9 +62,11 @@ TEST_CASE("stderr has banner, steps and epochs; stdout only the summary; neither
   const auto [printed, run] = finish(place, place.config(kImages));
   for (const char* pattern :
        {"experiment +exp, seed 42", "model +simplenet, 25,450 parameters", "data +synthetic, 480 training.* 48 test.*",
-        "strategy +ddp over gloo, algorithm ring", "world size +2", "batch +24 in all, 12 per rank",
-        "device +cpu, 1 thread per rank", "length +4 epochs of 20 steps", "run folder +.*/runs/exp-\\d+-\\d+",
-        "epoch 1 \\[5/20\\] rank 0: time .* loss \\d+\\.\\d+ .*acc \\d+\\.\\d+ .*", "epoch 4 \\[20/20\\] .*",
+        "strategy +ddp over gloo, algorithm ring", "optimizer +adam, lr = 0\\.01", "world size +2",
+        "step lines +means since the line before .*, of rank 0", "ddprun: checkpoint: .*/step-00000080\\.safetensors",
+        "batch +24 in all, 12 per rank", "device +cpu, 1 thread per rank", "length +4 epochs of 20 steps",
+        "run folder +.*/runs/exp-\\d+-\\d+", "epoch 1 \\[5/20\\] rank 0: time .* loss \\d+\\.\\d+ .*acc \\d+\\.\\d+ .*",
+        "epoch 4 \\[20/20\\] .*",
         "epoch 4 done in .*: train loss .*; test loss .*acc .*; train loss by rank \\S+ \\S+"}) {
     CAPTURE(pattern);
     CHECK_MESSAGE(has_line(printed.err, pattern), printed.err);
@@ -81,6 +83,45 @@ TEST_CASE("stderr has banner, steps and epochs; stdout only the summary; neither
     CHECK(text.find('\x1b') == std::string::npos);
     CHECK(text.find('\r') == std::string::npos);
   }
+}
+
+TEST_CASE("a step line has the mean loss since the line before, and that of the epoch so far") {
+  Workplace place;
+  const auto [printed, run] = finish(place, place.config(kImages), {"train.epochs=1", "log.every=8"});
+  const auto records = steps_of(run, 0);
+  const auto mean = [&](std::size_t from, std::size_t end) {
+    double sum = 0;
+    for (std::size_t step = from; step < end; ++step) sum += records.at(step).at("loss").get<double>();
+    return sum / static_cast<double>(end - from);
+  };
+  std::size_t from = 0;
+  for (const std::size_t end : {8, 16, 20}) {
+    std::smatch found;
+    const std::regex line("epoch 1 \\[" + std::to_string(end) + "/20\\] .* loss (\\S+) \\((\\S+)\\)");
+    REQUIRE_MESSAGE(std::regex_search(printed.err, found, line), printed.err);
+    CHECK(std::stod(found[1]) == doctest::Approx(mean(from, end)).epsilon(1e-3));
+    CHECK(std::stod(found[2]) == doctest::Approx(mean(0, end)).epsilon(1e-3));
+    from = end;
+  }
+}
+
+TEST_CASE("the banner names what differs from the defaults, and checkpoints at every step are named by --verbose") {
+  Workplace place;
+  const std::vector<std::string> settings = {
+      "strategy.kind=single", "train.epochs=1",         "optimizer.name=sgd",
+      "optimizer.lr=0.1",     "optimizer.momentum=0.9", "train.accumulate=2",
+      "train.amp=bf16",       "data.standardize=true",  "checkpoint.every_steps=1"};
+  const auto [printed, run] = finish(place, place.config(kImages), settings);
+  for (const char* pattern :
+       {"optimizer +sgd, lr = 0\\.1, momentum = 0\\.9", "training +accumulate = 2, amp = \"bf16\"",
+        "data +synthetic, .*; standardize = true", "ddprun: checkpoint: .*-00000020\\.safetensors",
+        "step lines .* since the start of the epoch\\)"}) {
+    CAPTURE(pattern);
+    CHECK_MESSAGE(has_line(printed.err, pattern), printed.err);
+  }
+  CHECK_FALSE(contains(printed.err, "step-00000002"));
+  const auto all = place.run(place.training(place.config(kImages), settings) + Argv{"--verbose"});
+  CHECK(contains(all.err, "step-00000002"));
 }
 
 // The row "device" of the banner.

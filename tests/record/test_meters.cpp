@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "record/meters.hpp"
 
 using ddprun::record::Meter;
@@ -8,17 +10,18 @@ TEST_CASE("a meter weights each value by its count") {
   Meter loss;
   loss.update(2.0, 3);
   loss.update(5.0, 1);
-  CHECK(loss.val == 5.0);
-  CHECK(loss.sum == 11.0);
-  CHECK(loss.count == 4);
-  CHECK(loss.avg == 2.75);
+  CHECK(loss.all.count == 4);
+  CHECK(loss.all.value() == 2.75);
 }
 
-TEST_CASE("a meter without values has the average 0, and resets to it") {
+TEST_CASE("a meter keeps the mean of all values, and that of those since it was cleared") {
   Meter time;
-  CHECK(time.avg == 0);
-  time.update(1.5);
-  time.reset();
-  CHECK(time.avg == 0);
-  CHECK(time.count == 0);
+  time.update(1);
+  time.update(2);
+  CHECK(time.recent.value() == 1.5);
+  time.recent = {};
+  CHECK(std::isnan(time.recent.value()));
+  time.update(6);
+  CHECK(time.recent.value() == 6);
+  CHECK(time.all.value() == 3);
 }

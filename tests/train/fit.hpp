@@ -47,13 +47,15 @@ struct Saved final : Checkpointer {
     positions.push_back(position);
   }
   void gather_states(int64_t) override {}
-  void save(int64_t step, int64_t) override {
+  std::string save(int64_t step, int64_t) override {
     at_weights(step);
     steps.push_back(step);
+    return "";
   }
-  void save_best(int64_t step, int64_t, double) override {
+  std::string save_best(int64_t step, int64_t, double) override {
     at_weights(step);
     best.push_back(step);
+    return "";
   }
   std::function<void(int64_t step)> at_state = [](int64_t) {}, at_weights = [](int64_t) {};  // may throw
   Position begin;

@@ -27,7 +27,7 @@ bool is_line_due(int64_t log_every, int64_t step_of_epoch, int64_t steps_per_epo
 
 void ConsoleProgress::add_to_line(const record::StepRecord& record, int64_t step_of_epoch, int64_t steps_per_epoch) {
   if (step_of_epoch == 1) line_ = {};
-  if (line_.time.count == 0) line_.since = step_of_epoch;
+  if (line_.time.all.count == 0) line_.since = step_of_epoch;
   line_.of_rank0 = world_ > 1;
   line_.epoch = record.epoch;
   line_.step = step_of_epoch;
@@ -45,11 +45,12 @@ void ConsoleProgress::on_step_end(const record::StepRecord& record, int64_t step
   // Of all epochs; in a run of steps, of this epoch.
   const int64_t steps_left = std::max<int64_t>(epochs_ - record.epoch, 0) * steps + steps - step_of_epoch;
   const std::lock_guard lock(mutex_);
-  bar_.show(record.epoch, epochs_, step_of_epoch, steps, line_.loss.avg,
-            static_cast<double>(record.samples) * world_ / line_.time.avg,
-            line_.time.avg * static_cast<double>(steps_left));
+  const double mean_time = line_.time.all.value();
+  bar_.show(record.epoch, epochs_, step_of_epoch, steps, line_.loss.all.value(),
+            static_cast<double>(record.samples) * world_ / mean_time, mean_time * static_cast<double>(steps_left));
   if (!is_line_due(log_every_, step_of_epoch, steps)) return;
   print(console::step_line(line_));
+  for (record::Meter* meter : {&line_.time, &line_.data, &line_.loss, &line_.accuracy}) meter->recent = {};
 }
 
 void ConsoleProgress::on_phase(Phase phase, int64_t step, int) {

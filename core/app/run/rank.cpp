@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 
 #include "app/run/assembly.hpp"
 #include "app/run/collectives_file.hpp"
@@ -20,6 +22,7 @@
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/wrap.hpp"
+#include "config/continuation.hpp"
 #include "config/paths.hpp"
 #include "console/console.hpp"
 #include "cuda/driver.hpp"
@@ -50,6 +53,25 @@ std::string wait_policy() {
   return policy == nullptr ? "" : policy;
 }
 
+// The keys of a table that the experiment uses and that are not the default: `momentum = 0.9, nesterov = true`.
+std::string settings(const config::Loaded& loaded, const std::string& table) {
+  static const std::set<std::string> shown_elsewhere{
+      "data.name",          "data.root",    "data.batch_size", "data.batch_per",   "data.workers",   "data.prefetch",
+      "data.pin_memory",    "data.options", "strategy.kind",   "strategy.devices", "optimizer.name", "optimizer.lr",
+      "optimizer.scale_lr", "train.epochs", "train.steps",     "train.evaluate"};
+  const auto defaults = config::key_values({});
+  const std::vector<std::string> unused = config::unused_keys(loaded.experiment, loaded.sources);
+  std::string text;
+  for (const auto& [key, value] : config::key_values(loaded.experiment)) {
+    if (!key.starts_with(table + ".") || value == defaults.at(key) || shown_elsewhere.contains(key) ||
+        std::ranges::find(unused, key) != unused.end()) {
+      continue;
+    }
+    text += (text.empty() ? "" : ", ") + key.substr(table.size() + 1) + " = " + value;
+  }
+  return text;
+}
+
 console::Banner describe(const Assembly& assembly, const launch::World& world, const train::DataLoader& loader,
                          int64_t threads, const std::string& run_dir) {
   const config::Experiment& experiment = assembly.experiment();
@@ -66,6 +88,11 @@ console::Banner describe(const Assembly& assembly, const launch::World& world, c
     banner.backend = world.size == 1 ? "single-process" : assembly.comm->table->name;
     banner.algorithm = experiment.comm.algorithm;
   }
+  banner.optimizer = experiment.optimizer.name;
+  banner.lr = experiment.optimizer.lr;
+  banner.lr_factor = experiment.optimizer.scale_lr == "world" ? world.size : 1;
+  banner.settings = {settings(assembly.loaded, "data"), settings(assembly.loaded, "strategy"),
+                     settings(assembly.loaded, "optimizer"), settings(assembly.loaded, "train")};
   banner.world = world.size;
   banner.rank_batch = loader.batch_size();
   banner.global_batch = loader.batch_size() * world.size;

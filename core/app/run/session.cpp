@@ -130,8 +130,8 @@ std::vector<train::Callback*> Session::make_callbacks(const Assembly& assembly, 
 
   const bool may_fail = experiment_.checkpoint.on_error == "warn";
   checkpoints_ = std::make_unique<train::CheckpointCallback>(
-      *checkpointer_,
-      train::CheckpointRule{experiment_.checkpoint.every_epochs, experiment_.checkpoint.every_steps, may_fail});
+      *checkpointer_, train::CheckpointRule{experiment_.checkpoint.every_epochs, experiment_.checkpoint.every_steps,
+                                            may_fail, log_every});
   add(checkpoints_.get());
   add(&agreement_);
   if (world.rank == 0) {

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <map>
 
-#include "base/log.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/detail/mix.hpp"
+#include "train/loop/data_loader.hpp"
 #include "train/loop/early_stop.hpp"
 #include "train/loop/rank_group.hpp"
 #include "train/loop/step_monitor.hpp"
@@ -37,6 +37,12 @@ void CheckpointCallback::on_fit_start(LoopState& state) {
   checkpointer_.restore_together();
 }
 
+void CheckpointCallback::on_checkpoint(LoopState& state) {
+  const bool often = rule_.every_steps > 0 && rule_.every_steps < rule_.log_every;
+  const bool ends_epoch = state.at.step_of_epoch >= state.train.steps();
+  commit(state, often && !ends_epoch ? log::Level::debug : log::Level::info);
+}
+
 void CheckpointCallback::on_epoch_trained(LoopState& state) {
   const int64_t epochs = state.at.epoch + 1;
   if ((rule_.every_epochs > 0 && epochs % rule_.every_epochs == 0) || state.ends_after(epochs)) commit(state);
@@ -46,7 +52,7 @@ void CheckpointCallback::on_fit_end(LoopState& state) {
   if (state.stopped == kEarlyStop) commit(state);
 }
 
-void CheckpointCallback::commit(LoopState& state) {
+void CheckpointCallback::commit(LoopState& state, log::Level level) {
   if (committed_ == state.at.step) return;
   const std::string doing = "saving a checkpoint";
   state.monitor.phase(Phase::checkpoint);
@@ -57,8 +63,10 @@ void CheckpointCallback::commit(LoopState& state) {
   // A checkpoint needs the states of all ranks.
   if (rule_.may_fail && state.ranks.sum({failed ? 1.0 : 0.0})[0] > 0) return;
   checkpointer_.gather_states(state.at.step);
-  state.ranks.heartbeat_barrier_of_rank0(
-      doing, [&] { written(rule_.may_fail, [&] { checkpointer_.save(state.at.step, state.complete_epochs()); }); });
+  state.ranks.heartbeat_barrier_of_rank0(doing, [&] {
+    written(rule_.may_fail,
+            [&] { log::write(level, "checkpoint: " + checkpointer_.save(state.at.step, state.complete_epochs())); });
+  });
 }
 
 void BestWeights::on_epoch_end(const record::EpochRecord& record, LoopState& state) {
@@ -67,7 +75,10 @@ void BestWeights::on_epoch_end(const record::EpochRecord& record, LoopState& sta
     const auto best = state.at.numbers.find(kBestValue);
     if (best != state.at.numbers.end() && !is_better(metric_, value, best->second)) return;
     state.monitor.phase(Phase::checkpoint);
-    if (!written(may_fail_, [&] { checkpointer_.save_best(state.at.step, record.epoch, value); })) return;
+    const auto save = [&] {
+      log::info("best weights: " + checkpointer_.save_best(state.at.step, record.epoch, value));
+    };
+    if (!written(may_fail_, save)) return;
     state.at.numbers[kBestValue] = value;
     state.at.numbers[kBestEpoch] = static_cast<double>(record.epoch);
   });
@@ -125,17 +136,17 @@ class RunCheckpointer final : public Checkpointer {
     options_.gather([&](int rank) { return checkpoint::state_path(commit, rank); });
   }
 
-  void save(int64_t step, int64_t epochs) override {
-    save_weights(state_.module, *options_.folder, step, epochs, options_.metadata);
+  std::string save(int64_t step, int64_t epochs) override {
+    return save_weights(state_.module, *options_.folder, step, epochs, options_.metadata);
   }
 
-  void save_best(int64_t step, int64_t epochs, double value) override {
+  std::string save_best(int64_t step, int64_t epochs, double value) override {
     FileTensors tensors;
     tensors.add(train::state(state_.module));
     checkpoint::Metadata metadata = options_.metadata;
     metadata["best"] = options_.best;
     metadata[kBestValue] = exact_text(value);
-    options_.folder->save_best(step, epochs, tensors.views(), metadata);
+    return options_.folder->save_best(step, epochs, tensors.views(), metadata);
   }
 
  private:

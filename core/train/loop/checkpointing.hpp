@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.hpp"
 #include "checkpoint/folder.hpp"
 #include "train/loop/callback.hpp"
 #include "train/loop/parameters.hpp"
@@ -29,10 +30,10 @@ class Checkpointer {
   virtual void save_state(const Position& position) = 0;
   // Brings the states of ranks that do not share rank 0's disk to rank 0. Collective, after save_state().
   virtual void gather_states(int64_t step) = 0;
-  // Rank 0: commits the weights after a step, with the number of complete epochs.
-  virtual void save(int64_t step, int64_t epochs) = 0;
-  // Rank 0: keeps the weights after a step as the best, with the value of their metric.
-  virtual void save_best(int64_t step, int64_t epochs, double value) = 0;
+  // Rank 0: commits the weights after a step, with the number of complete epochs. Returns the path.
+  virtual std::string save(int64_t step, int64_t epochs) = 0;
+  // Rank 0: keeps the weights after a step as the best, with the value of their metric. Returns the path.
+  virtual std::string save_best(int64_t step, int64_t epochs, double value) = 0;
 };
 
 // When to commit, besides the end of training.
@@ -42,6 +43,9 @@ struct CheckpointRule {
   // What to do if a checkpoint cannot be written. False: the error ends the training. True: a warning; the checkpoint
   // is left out on all ranks.
   bool may_fail = false;
+  // Steps between two progress lines. Checkpoints within an epoch that come more often are logged at level debug, all
+  // others at level info.
+  int64_t log_every = 1;
 };
 
 // Resumes the training. Commits by the rule, when another callback needs a checkpoint, and when training ends. After an
@@ -53,14 +57,14 @@ class CheckpointCallback final : public Callback {
 
   void on_fit_start(LoopState& state) override;
   bool needs_checkpoint(int64_t step) override { return rule_.every_steps > 0 && step % rule_.every_steps == 0; }
-  void on_checkpoint(LoopState& state) override { commit(state); }
+  void on_checkpoint(LoopState& state) override;
   void on_epoch_trained(LoopState& state) override;
   // EarlyStop may end the training after on_epoch_trained(), so the last commit happens here.
   void on_fit_end(LoopState& state) override;
 
  private:
   // Once per step.
-  void commit(LoopState& state);
+  void commit(LoopState& state, log::Level level = log::Level::info);
 
   Checkpointer& checkpointer_;
   const CheckpointRule rule_;

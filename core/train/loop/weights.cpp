@@ -155,11 +155,11 @@ checkpoint::Metadata load_weights(const torch::nn::Module& module, const std::st
   return file.metadata;
 }
 
-void save_weights(const torch::nn::Module& module, checkpoint::CheckpointFolder& folder, int64_t step, int64_t epoch,
-                  const checkpoint::Metadata& metadata) {
+std::string save_weights(const torch::nn::Module& module, checkpoint::CheckpointFolder& folder, int64_t step,
+                         int64_t epoch, const checkpoint::Metadata& metadata) {
   FileTensors tensors;
   tensors.add(state(module));
-  folder.save(step, epoch, tensors.views(), metadata);
+  return folder.save(step, epoch, tensors.views(), metadata);
 }
 
 }  // namespace ddprun::train

@@ -46,8 +46,9 @@ void copy_weights(const torch::nn::Module& module, checkpoint::File& file);
 // then. Returns the file's metadata.
 checkpoint::Metadata load_weights(const torch::nn::Module& module, const std::string& path);
 
-// Commits parameters and buffers under the names of PyTorch's state_dict. Throws as CheckpointFolder::save() does.
-void save_weights(const torch::nn::Module& module, checkpoint::CheckpointFolder& folder, int64_t step, int64_t epoch,
-                  const checkpoint::Metadata& metadata);
+// Commits parameters and buffers under the names of PyTorch's state_dict. Returns and throws what
+// CheckpointFolder::save() does.
+std::string save_weights(const torch::nn::Module& module, checkpoint::CheckpointFolder& folder, int64_t step,
+                         int64_t epoch, const checkpoint::Metadata& metadata);
 
 }  // namespace ddprun::train
