@@ -1,18 +1,33 @@
 #include "app/command_line.hpp"
 
+#include "checkpoint/folder.hpp"
 #include "console/program.hpp"
 
 namespace ddprun::app {
 
 using console::shell_word;
 
-std::string training_command(const Arguments& arguments) {
-  std::string command = "ddprun --config " + shell_word(arguments.config);
+std::string how_to_resume(const Arguments& arguments, const std::string& run_dir) try {
+  if (checkpoint::list_commits(run_dir + "/checkpoints").empty()) return "";
+  std::string command = "to resume: ddprun --config " + shell_word(arguments.config);
+  const console::NodeOptions& nodes = arguments.nodes;
+  const auto add = [&](const std::string& option, std::optional<int> value) {
+    if (value) command += " " + option + " " + std::to_string(*value);
+  };
+  add("-n", nodes.nproc);
+  add("--nnodes", nodes.nnodes);
+  add("--node-rank", nodes.node_rank);
+  if (!nodes.master_addr.empty()) command += " --master-addr " + shell_word(nodes.master_addr);
+  add("--master-port", nodes.master_port);
+  add("--max-restarts", nodes.max_restarts);
   for (const std::string& path : arguments.plugin_paths) command += " --plugin-path " + shell_word(path);
   for (const std::string& override_ : arguments.overrides) {
     if (!override_.starts_with("checkpoint.resume=")) command += " --set " + shell_word(override_);
   }
-  return arguments.tensorboard ? command + " --tensorboard" : command;
+  if (arguments.tensorboard) command += " --tensorboard";
+  return command + " --set " + shell_word("checkpoint.resume=" + run_dir);
+} catch (const Error&) {
+  return "";  // the folder cannot be read: the error of the run itself is reported
 }
 
 }  // namespace ddprun::app

@@ -1,4 +1,4 @@
-// The command line that repeats a training.
+// The command line that resumes a training.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace ddprun::app {
 
-// `ddprun --config exp.toml --set a.b=c`: the training of these arguments, without a checkpoint to resume from; quoted
-// for a shell.
-std::string training_command(const Arguments& arguments);
+// "to resume: ddprun --config exp.toml --set a.b=c --set checkpoint.resume=RUN_DIR", quoted for a shell: the training
+// of these arguments, from the newest checkpoint of the run folder. "" if that has none.
+std::string how_to_resume(const Arguments& arguments, const std::string& run_dir);
 
 }  // namespace ddprun::app

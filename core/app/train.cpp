@@ -48,7 +48,8 @@ void choose_output(const Arguments& arguments, const std::string& level) {
 // before.
 class Starts {
  public:
-  Starts(const config::Loaded& loaded, const Arguments& arguments, int nproc) : loaded_(loaded), nproc_(nproc) {
+  Starts(const config::Loaded& loaded, const Arguments& arguments, int nproc)
+      : loaded_(loaded), arguments_(arguments), nproc_(nproc) {
     command_ = arguments.argv;
     command_[0] = console::this_program();
   }
@@ -66,6 +67,15 @@ class Starts {
       if (const std::string commit = run::newest_commit_in(*run); !commit.empty()) return set(job, commit);
     }
     set(job, std::nullopt);  // no commit yet: as the first start
+  }
+
+  // From the newest run folder with a checkpoint; "" if there is none.
+  std::string how_to_resume() const {
+    std::string text;
+    for (auto run = runs_.rbegin(); run != runs_.rend() && text.empty(); ++run) {
+      text = app::how_to_resume(arguments_, *run);
+    }
+    return text;
   }
 
   // What ranks were writing when they were killed. Call it when all have ended.
@@ -90,6 +100,7 @@ class Starts {
   }
 
   const config::Loaded& loaded_;
+  const Arguments& arguments_;
   const int nproc_;
   std::vector<std::string> command_;
   bool has_restarted_ = false;
@@ -121,6 +132,7 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
   Starts starts(loaded, arguments, nproc);
   starts.first(job);
   job.before_restart = [&](launch::Job& next, int) { starts.again(next); };
+  job.advice = [&] { return starts.how_to_resume(); };
   const ExitCode code = launch::supervise(job);
   starts.remove_left_overs();
   return code;
@@ -169,6 +181,7 @@ ExitCode train(const Arguments& arguments) {
   if (world) world = console::discover(arguments.nodes, is_ddp ? run::explicit_nproc(loaded) : std::nullopt);
   choose_output(arguments, loaded.experiment.log.level);
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);
+  const auto how_to_resume = [&](const std::string& run_dir) { return app::how_to_resume(arguments, run_dir); };
 
   if (world) {
     launch::catch_stop_signals();
@@ -184,9 +197,8 @@ ExitCode train(const Arguments& arguments) {
                 (loaded.sources.given("launch.nproc") ? "; launch.nproc is not used" : ""));
     }
     const bool own_log = !own || run_dir == nullptr;  // no launcher of this host keeps it
-    return run::run_rank(
-        {std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", training_command(arguments), own_log},
-        registry);
+    return run::run_rank({std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", how_to_resume, own_log},
+                         registry);
   }
   if (!arguments.nodes.start_ranks()) launch::refuse_copies();
   const config::Experiment::Launch& settings = loaded.experiment.launch;
@@ -204,7 +216,7 @@ ExitCode train(const Arguments& arguments) {
   if (!arguments.quiet) launch::acknowledge_stop_signals(console::terminal_columns() > 0);
   launch::hold_signal(SIGUSR2);
   constexpr bool own_log = true;
-  return run::run_rank({std::move(loaded), launch::World{}, "", training_command(arguments), own_log}, registry);
+  return run::run_rank({std::move(loaded), launch::World{}, "", how_to_resume, own_log}, registry);
 }
 
 }  // namespace ddprun::app

@@ -68,6 +68,7 @@ class Supervisor {
 
   Verdict run() {
     Verdict verdict;
+    bool broken_off = false;
     {
       Signals signals({SIGUSR2});
       remove_stale_job_folders(job_folder_base());
@@ -83,9 +84,13 @@ class Supervisor {
       drain();
       wait_for_peers(signals, reports);
       verdict = judge();
+      broken_off = verdict.code != ExitCode::ok && (!verdict.stopped || ranks.killed());
     }
     // All ranks have ended and other signals have their old handlers, so a user can interrupt the wait for a slow
     // reader.
+    if (broken_off && job_.advice && !(job_.max_restarts > 0 && verdict.may_restart())) {
+      if (const std::string advice = job_.advice(); !advice.empty()) output_.say(advice);
+    }
     if (!verdict.text.empty()) output_.say(verdict.text);
     output_.flush();
     return verdict;

@@ -11,11 +11,6 @@
 namespace ddprun::launch {
 namespace {
 
-// Other failures would come again: of the config, a plugin or the rendezvous. A stop is no failure.
-bool may_restart(const Verdict& verdict) {
-  return !verdict.stopped && (verdict.code == ExitCode::failure || verdict.code == ExitCode::peer);
-}
-
 std::unique_ptr<Peers> join_nodes(const Job& job) {
   const Nodes& nodes = job.nodes;
   NodeInfo info{host_name(), job.nproc};
@@ -41,6 +36,7 @@ ExitCode supervise(const Job& job) {
     Verdict verdict;
     try {
       Job attempt = job;
+      attempt.max_restarts -= restart;
       if (restart > 0 && job.before_restart) job.before_restart(attempt, restart);
       verdict = supervise_node(attempt, peers.get());
     } catch (const Error& error) {
@@ -50,7 +46,7 @@ ExitCode supervise(const Job& job) {
       if (peers != nullptr) peers->fail(Error(ExitCode::failure, error.what()));
       throw;
     }
-    if (restart >= job.max_restarts || !may_restart(verdict)) return verdict.code;
+    if (restart >= job.max_restarts || !verdict.may_restart()) return verdict.code;
     std::fprintf(stderr, "ddprun: restart %d of %d\n", restart + 1, job.max_restarts);
   }
 }

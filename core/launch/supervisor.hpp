@@ -33,6 +33,9 @@ struct Job {
   Nodes nodes;
   // Called before each restart, with its number from 1; may change command and environment. May be empty.
   std::function<void(Job& job, int restart)> before_restart;
+  // Called after all ranks have ended, if the job has failed and does not start again, or if a stop did not wait for
+  // the ranks: a line to print before the first cause, or "". May be empty.
+  std::function<std::string()> advice;
   int max_restarts = 0;                    // the same on all nodes
   std::string log_dir;                     // for rank<N>.log with all output of a rank; "" for no logs
   std::chrono::milliseconds grace{30000};  // time between a signal to stop and the ranks' own exit

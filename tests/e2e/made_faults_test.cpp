@@ -66,9 +66,60 @@ TEST_CASE("each fault ends the job with its exit code, and the last line says wh
     const auto result = place.run(place.training(place.config(kConfig), {"faults.kind=" + failure.kind, failure.also}));
     CHECK(result.code == failure.code);
     CHECK_MESSAGE(std::regex_match(last_line(result.err), std::regex(failure.last_line)), result.err);
-    CHECK(commits_of(place.new_run()).back().step == 6);
+    const auto run = place.new_run();
+    CHECK(commits_of(run).back().step == 6);
+    CHECK_MESSAGE(contains(result.err, "\nto resume: ddprun --config "), result.err);
+    CHECK_MESSAGE(contains(result.err, " --set checkpoint.resume=" + run.string() + "\nddprun: failed: "), result.err);
+    // A record of collectives says nothing about a failure of one rank.
+    CHECK(contains(result.err, "where the ranks diverged") == (failure.code == 5));
     CHECK(place.leftovers().empty());
   }
+}
+
+TEST_CASE("a run of one process that fails after a checkpoint says how to resume before the error") {
+  for (const char* kind : {"throw", "nan_gradient"}) {
+    CAPTURE(kind);
+    Workplace place;
+    const auto result = place.run(place.training(
+        place.config(kConfig), {std::string("faults.kind=") + kind, "strategy.kind=single", "faults.rank=0"}));
+    CHECK(result.code == 1);
+    const std::string how = " --set checkpoint.resume=" + place.new_run().string() + "\nddprun: failed: ";
+    CHECK_MESSAGE(contains(result.err, "\nto resume: ddprun --config "), result.err);
+    CHECK_MESSAGE(contains(result.err, how), result.err);
+  }
+  Workplace place;
+  const auto early = place.run(place.training(place.config(kConfig), {"faults.kind=throw", "faults.step=1"}));
+  CHECK(early.code == 1);
+  CHECK_FALSE(contains(early.err, "to resume"));  // there is no checkpoint
+}
+
+TEST_CASE("a run of one process that crashes after a checkpoint says how to resume") {
+  // A crash has two seconds to report, which a busy machine may exceed, but rarely three times.
+  std::string said, run;
+  for (int attempt = 0; attempt < 3 && !contains(said, "crashed with SIGSEGV"); ++attempt) {
+    Workplace place;
+    Job job(place, place.training(place.config(kConfig), {"strategy.kind=single", "train.epochs=100000"}));
+    job.wait_for_steps();
+    run = place.new_run().string();
+    REQUIRE(eventually([&] { return !commits_of(run).empty(); }));
+    job.launcher().send(SIGSEGV);
+    said = job.launcher().wait().err;
+  }
+  CHECK_MESSAGE(last_line(said).starts_with("to resume: ddprun --config "), said);
+  CHECK_MESSAGE(last_line(said).ends_with(" --set checkpoint.resume=" + run), said);
+}
+
+TEST_CASE("of a rank that hangs, the innermost functions are shown, and the whole stack is in its log") {
+  Workplace place;
+  const auto result =
+      place.run(place.training(place.config(kConfig), {"faults.kind=spin", "launch.nproc=2", "comm.timeout=\"9s\""}));
+  CHECK(result.code == 5);
+  const std::string log = (place.new_run() / "rank1.log").string();
+  CHECK_MESSAGE(contains(result.err, "its training thread is in:\n[rank1]   #0 "), result.err);
+  CHECK(contains(result.err, "spin_for_ever"));
+  CHECK_MESSAGE(contains(result.err, "more, in " + log), result.err);
+  CHECK_FALSE(contains(result.err, "  #8 "));
+  CHECK(contains(read_file(log), "\n  #8 "));
 }
 
 TEST_CASE("after a restart the fault does not come back, and the run ends with the weights of one without it") {

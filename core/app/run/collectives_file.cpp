@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <exception>
+#include <fstream>
 #include <utility>
 
 #include "base/log.hpp"
@@ -51,35 +52,45 @@ record::CollectiveCall record_of(const comm::RecordedCall& call, std::chrono::na
 }  // namespace
 
 CollectivesFile::CollectivesFile(std::shared_ptr<const comm::FlightRecorder> recorder, const launch::World& world,
-                                 std::string backend, std::string run_dir)
+                                 std::string backend, std::string run_dir, std::string log_path)
     : recorder_(std::move(recorder)),
       rank_(world.rank),
       world_(world.size),
       backend_(std::move(backend)),
       run_dir_(std::move(run_dir)),
+      log_path_(std::move(log_path)),
       exceptions_before_(std::uncaught_exceptions()),
       training_thread_(::pthread_self()),
       signals_(SIGUSR2, [this](int value) { on_signal(value); }) {}
 
 CollectivesFile::~CollectivesFile() {
-  if (std::uncaught_exceptions() > exceptions_before_ && !failed_) write("this rank failed");
+  if (std::uncaught_exceptions() > exceptions_before_ && !failed_) write("this rank failed", ExitCode::failure);
 }
 
-void CollectivesFile::write(const std::string& reason) noexcept {
+void CollectivesFile::write(const std::string& reason, ExitCode code) noexcept {
   failed_ = true;
-  write_file(reason, log::Level::info);
+  write_file(reason, code == ExitCode::peer ? log::Level::info : log::Level::debug);
 }
 
 void CollectivesFile::on_signal(int value) {
-  if (value == launch::kShowStack) {
-    log::info("rank " + std::to_string(rank_) + ": the others wait for this rank; its training thread is in:\n" +
-              text_of(stack_of(training_thread_)));
-    return;
-  }
+  if (value == launch::kShowStack) return show_stack();
   if (failed_) return;  // the file already has the reason of the failure
   const bool job_fails = value == launch::kJobFails;
   // Only a rank that failed or was asked prints this at the level info.
   write_file(job_fails ? "another rank failed" : "SIGUSR2", job_fails ? log::Level::debug : log::Level::info);
+}
+
+void CollectivesFile::show_stack() const {
+  constexpr std::size_t kShown = 8;  // more than this only hides the lines around it
+  std::vector<Frame> stack = stack_of(training_thread_);
+  std::string rest;
+  if (stack.size() > kShown) {
+    std::ofstream(log_path_, std::ios::app) << "the stack of the training thread:\n" << text_of(stack) << std::endl;
+    rest = "\n  and " + std::to_string(stack.size() - kShown) + " more, in " + log_path_;
+    stack.resize(kShown);
+  }
+  log::info("rank " + std::to_string(rank_) + ": the others wait for this rank; its training thread is in:\n" +
+            text_of(stack) + rest);
 }
 
 void CollectivesFile::write_file(const std::string& reason, log::Level level) noexcept {

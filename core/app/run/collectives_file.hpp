@@ -1,5 +1,6 @@
 // Writes the last collectives of this rank into the run folder: when the rank fails, and on SIGUSR2. If the launcher
-// asks for it with SIGUSR2, logs the stack of the training thread.
+// asks for it with SIGUSR2, logs the innermost part of the training thread's stack, and appends all of it to the rank's
+// log file.
 #pragma once
 
 #include <pthread.h>
@@ -11,6 +12,7 @@
 
 #include "base/log.hpp"
 #include "comm/flight_recorder.hpp"
+#include "ddprun/error.hpp"
 #include "launch/signal_thread.hpp"
 #include "launch/world.hpp"
 
@@ -20,23 +22,24 @@ namespace ddprun::run {
 // pending until this object exists. Does not throw: if the file cannot be written, it logs a warning.
 class CollectivesFile {
  public:
-  // Call it on the training thread. recorder: null for world size 1, which has no collectives.
+  // Call it on the training thread. recorder: null for world size 1, which has no collectives. log_path: rank<N>.log.
   CollectivesFile(std::shared_ptr<const comm::FlightRecorder> recorder, const launch::World& world, std::string backend,
-                  std::string run_dir);
+                  std::string run_dir, std::string log_path);
   // Writes the file if an exception destroys this object, unless write() was called.
   ~CollectivesFile();
 
-  // Any thread.
-  void write(const std::string& reason) noexcept;
+  // Any thread. Names the file at level info if `code` says that the ranks may have diverged, otherwise at level debug.
+  void write(const std::string& reason, ExitCode code) noexcept;
 
  private:
   void on_signal(int value);
+  void show_stack() const;
   void write_file(const std::string& reason, log::Level level) noexcept;
 
   const std::shared_ptr<const comm::FlightRecorder> recorder_;
   const int rank_, world_;
   const std::string backend_;
-  const std::string run_dir_;
+  const std::string run_dir_, log_path_;
   const int exceptions_before_;
   const pthread_t training_thread_;
   std::mutex mutex_;  // between the signal's thread and the training thread

@@ -1,10 +1,12 @@
 #include "app/run/crashes.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <utility>
 
 #include "base/log.hpp"
 #include "base/stack.hpp"
@@ -15,6 +17,11 @@ namespace ddprun::run {
 namespace {
 
 const Meeting* meeting_of_process = nullptr;
+std::atomic<const std::function<void()>*> say_more = nullptr;  // the crash may be in another thread
+
+void say_after_report() {
+  if (const auto* const say = say_more.load()) (*say)();
+}
 
 void report(const launch::World& world, const Crash& crash) {
   const std::string where = plugin_in(crash.stack);
@@ -23,6 +30,7 @@ void report(const launch::World& world, const Crash& crash) {
   const std::string signal = name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(crash.signal);
   log::error("rank " + std::to_string(world.rank) + " crashed with " + signal + (where.empty() ? "" : " in " + where) +
              "; its stack:\n" + text_of(crash.stack));
+  say_after_report();
 }
 
 std::string text_of_exception() {
@@ -55,6 +63,7 @@ std::string thrower_in(const std::vector<Frame>& stack) {
   Error error(
       code, "an exception that no code catches" + (where.empty() ? "" : ", in " + where) + ": " + text_of_exception());
   log::error(std::string(error.what()) + "; the stack:\n" + text_of(stack));
+  say_after_report();
   error = ddp::first_cause(*meeting_of_process, error);
   const ExitCode reported = console::report_failure(error.code(), error.what());
   std::fflush(nullptr);
@@ -68,6 +77,10 @@ void report_crashes(const launch::World& world, const Meeting& meeting) {
   std::set_terminate(on_terminate);
   ::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of the file size then fails as on a full disk
   ddprun::report_crashes([world](const Crash& crash) { report(world, crash); });
+}
+
+void after_crash(std::function<void()> say) {
+  say_more = new std::function<void()>(std::move(say));  // lives as long as the process
 }
 
 }  // namespace ddprun::run

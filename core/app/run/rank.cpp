@@ -133,7 +133,7 @@ std::map<std::string, std::string> versions(const Assembly& assembly) {
 [[noreturn]] void fail(const launch::World& world, const Group& group, const LauncherLink& link,
                        CollectivesFile& collectives, ExitCode code, const std::string& what) {
   launch::report_failure(world.job_dir, world.rank, code, what);
-  collectives.write("this rank failed: " + what);
+  collectives.write("this rank failed: " + what, code);
   if (!world.job_dir.empty()) throw Error(code, what);
   if (group.link != nullptr) {
     if (const auto cause = group.link->failed(Error(code, what))) throw Error(*cause);
@@ -197,9 +197,11 @@ ExitCode run_in(const Meeting& meeting, RankOptions options, const plugin::Regis
   Group group = join_group(assembly, world, meeting);
   const auto timeout = milliseconds(experiment.comm.timeout);
   RunFolder folder(group, world, std::move(options.run_dir), experiment);
-  if (options.own_log) log::also_to(log_dir(experiment, folder.path()) + "/rank" + std::to_string(world.rank) + ".log");
+  const std::string log_path = log_dir(experiment, folder.path()) + "/rank" + std::to_string(world.rank) + ".log";
+  if (options.own_log) log::also_to(log_path);
 
-  CollectivesFile collectives(group.recorder, world, group.backend ? group.backend->name() : "", folder.path());
+  CollectivesFile collectives(group.recorder, world, group.backend ? group.backend->name() : "", folder.path(),
+                              log_path);
   record::Recorder recorder(folder.path(), world.rank);
   if (world.rank == 0) record::write_environment(folder.path(), record::collect_environment(versions(assembly)));
   Session session(assembly, group, world, folder, recorder);
@@ -210,14 +212,24 @@ ExitCode run_in(const Meeting& meeting, RankOptions options, const plugin::Regis
   // The initial weights come from the seed, equal on all ranks; from here on random numbers differ between ranks.
   torch::manual_seed(static_cast<uint64_t>(experiment.experiment.seed + world.rank));
 
-  record::Summary summary = fit(session, group, world, folder, recorder, collectives, timeout);
+  const auto say_how_to_resume = [how = options.how_to_resume, run_dir = folder.path()] {
+    if (const std::string text = how(run_dir); !text.empty()) log::always(text);
+  };
+  const bool says_it = world.rank == 0 && world.job_dir.empty();  // otherwise our launcher does, after a failure
+  if (says_it) after_crash(say_how_to_resume);
+  record::Summary summary;
+  try {
+    summary = fit(session, group, world, folder, recorder, collectives, timeout);
+  } catch (const Error&) {
+    if (says_it) say_how_to_resume();
+    throw;
+  }
   complete(summary, assembly, world);
   const auto report = [&] {
     recorder.summary(summary);
     if (world.rank != 0) return;
     print_results(summary, folder.path());
-    if (summary.stopped != train::kInterrupted) return;
-    log::always("to resume: " + options.command + " --set checkpoint.resume=" + folder.path());
+    if (summary.stopped == train::kInterrupted) say_how_to_resume();
   };
   if (session.stopped_by() == ExitCode::ok) {
     report();

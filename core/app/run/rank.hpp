@@ -1,6 +1,7 @@
 // The life of one rank: assemble, rendezvous, train, report.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "config/experiment.hpp"
@@ -13,8 +14,9 @@ namespace ddprun::run {
 struct RankOptions {
   config::Loaded loaded;
   launch::World world;
-  std::string run_dir;   // "": rank 0 creates it (a run without our launcher)
-  std::string command;   // the command line that started the run, so that the user can repeat it
+  std::string run_dir;  // "": rank 0 creates it (a run without our launcher)
+  // The line that says how to resume from a run folder; "" if that has no checkpoint.
+  std::function<std::string(const std::string& run_dir)> how_to_resume;
   bool own_log = false;  // true if no launcher writes this rank's log file
 };
 
