@@ -124,11 +124,25 @@ TEST_CASE("the help of every program describes each option in a sentence") {
 
 TEST_CASE("help NAME prints the help of a command or of a tool") {
   const Workplace place;
-  CHECK(contains(place.ddprun({"help", "validate"}).out, "ddprun validate [OPTIONS] [file]"));
+  CHECK(contains(place.ddprun({"help", "validate"}).out, "ddprun validate [OPTIONS] [files...]"));
   CHECK(place.ddprun({"help", "bench"}).out == place.ddprun({"bench", "--help"}).out);
   const auto refused = place.ddprun({"help", "benhc"});
   CHECK(refused.code == 2);
   CHECK(contains(refused.err, "unknown argument \"benhc\" (did you mean \"bench\"?)"));
+}
+
+TEST_CASE("new of a build folder says how to install ddprun, and the project uses the installed one") {
+  const Workplace place;
+  const auto folder = place.folder() / "mine";
+  const auto result = place.ddprun({"new", "comm", "mine", "--folder", folder.string()});
+  CHECK_MESSAGE(result.code == 0, result.err);
+  const std::string build = fs::path(program()).parent_path().parent_path();
+  for (const std::string& line :
+       {"cmake --build " + build + " --target product\n", "cmake --install " + build + " --prefix $HOME/.local\n",
+        std::string("cmake --preset release -DCMAKE_PREFIX_PATH=$HOME/.local\n")}) {
+    CHECK_MESSAGE(contains(result.out, line), result.out);
+  }
+  CHECK(contains(read_file(folder / "README.md"), "CMAKE_PREFIX_PATH=$HOME/.local\n"));
 }
 
 TEST_CASE("a name that is neither a command nor a tool is refused in one line with the nearest name") {

@@ -26,6 +26,8 @@ refuses 'kept: exists already' dataset kept
 for arguments in "comm wire" "comm wire_c --language c" "model net" "dataset points"; do
   read -r _ name _ <<<"$arguments"
   "$ddprun" new $arguments >"$box/$name.log"
+  grep -q -- "-DCMAKE_PREFIX_PATH=$prefix$" "$box/$name.log" && ! grep -q 'not installed' "$box/$name.log" ||
+    fail "new $name said: $(<"$box/$name.log")"
   ! grep -rn '@[A-Z_]*@' "$name" || fail "$name: a word of the template is left"
 done
 # The fewest ranks that find a mistake, with patience, because this machine is busy.

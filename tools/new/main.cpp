@@ -46,7 +46,7 @@ std::string is_name(const std::string& text) {
   return text + ": expected small letters, digits and _, and first a letter, as in my_plugin";
 }
 
-Words words_of(const Arguments& arguments, const fs::path& prefix) {
+Words words_of(const Arguments& arguments, const std::string& prefix) {
   const bool comm = arguments.kind == "comm", model = arguments.kind == "model", c = arguments.language == "c";
   return {{"@NAME@", arguments.name},
           {"@KIND@", arguments.kind},
@@ -60,7 +60,7 @@ Words words_of(const Arguments& arguments, const fs::path& prefix) {
           {"@CONFORMANCE_ARGS@", model ? " ARGS --data-option shape=1x28x28 --data-option classes=10" : ""},
           {"@CI_PRESETS@", model ? "release" : "release, asan, tsan"},
           {"@PLUGIN_FOLDER@", DDPRUN_PLUGIN_FOLDER},
-          {"@PREFIX@", prefix.string()}};
+          {"@PREFIX@", prefix}};
 }
 
 void copy_template(const fs::path& from, const fs::path& to, const Words& words) {
@@ -80,8 +80,11 @@ void copy_template(const fs::path& from, const fs::path& to, const Words& words)
 }
 
 ExitCode write_project(const Arguments& arguments) {
-  const fs::path prefix = fs::path(console::this_program()).parent_path().parent_path();
-  const fs::path templates = prefix / "share/ddprun/templates";
+  const fs::path here = fs::path(console::this_program()).parent_path().parent_path();
+  // A build folder has the layout of a prefix, but find_package(ddprun) needs an installed one.
+  const bool is_installed = fs::exists(here / "lib/cmake/ddprun/ddprunConfig.cmake");
+  const std::string prefix = is_installed ? here.string() : "$HOME/.local";
+  const fs::path templates = here / "share/ddprun/templates";
   const fs::path folder = arguments.folder.empty() ? arguments.name : arguments.folder;
   if (arguments.kind != "comm" && arguments.language == "c") {
     throw Error(ExitCode::usage, "--language c: only a communication backend can be written in C; leave it out");
@@ -96,9 +99,15 @@ ExitCode write_project(const Arguments& arguments) {
   if (arguments.kind == "comm") parts.push_back("comm-" + arguments.language);
   fs::create_directories(folder);
   for (const std::string& part : parts) copy_template(templates / part, folder, words_of(arguments, prefix));
-  std::cout << "wrote " << folder.string() << ". To build and test it:\n"
+  std::cout << "wrote " << folder.string() << ".\n";
+  if (!is_installed) {
+    std::cout << "It needs an installed ddprun, and this one is not installed. To install it, here into ~/.local:\n"
+              << "  cmake --build " << here.string() << " --target product\n"
+              << "  cmake --install " << here.string() << " --prefix " << prefix << '\n';
+  }
+  std::cout << "To build and test the project:\n"
             << "  cd " << folder.string() << '\n'
-            << "  cmake --preset release -DCMAKE_PREFIX_PATH=" << prefix.string() << '\n'
+            << "  cmake --preset release -DCMAKE_PREFIX_PATH=" << prefix << '\n'
             << "  cmake --build --preset release\n"
             << "  ctest --preset release\n"
             << "To let ddprun find it without --plugin-path:\n"
