@@ -14,7 +14,7 @@ namespace ddprun::console {
 namespace {
 
 constexpr size_t kGap = 2;
-constexpr size_t kLeastText = 24;  // the least width of a column whose texts are broken
+constexpr size_t kLeastText = 12;  // the least width of a column whose texts are broken
 
 size_t width_of(const std::string& text) {
   return static_cast<size_t>(std::count_if(

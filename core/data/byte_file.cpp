@@ -20,10 +20,10 @@ void fail_at(const std::string& path, std::size_t offset, const std::string& wha
   throw InvalidDataset("root", path + ": offset " + std::to_string(offset) + ": " + what);
 }
 
-std::string find_file(const std::vector<std::filesystem::path>& plain) {
+std::string find_file(const std::vector<std::string>& plain) {
   std::string other;
-  for (const auto& name : plain) {
-    for (const std::string& path : {name.string(), name.string() + ".gz"}) {
+  for (const std::string& name : plain) {
+    for (const std::string& path : {name, name + ".gz"}) {
       std::error_code error;
       const auto status = std::filesystem::status(path, error);
       if (status.type() == std::filesystem::file_type::not_found) continue;

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,7 +15,7 @@ namespace ddprun::data {
 
 // The first regular file of these, each plain or with ".gz"; empty if none exists. Throws InvalidDataset("root") if
 // there is only something else of such a name, or if it cannot be accessed.
-std::string find_file(const std::vector<std::filesystem::path>& plain);
+std::string find_file(const std::vector<std::string>& plain);
 
 // How to get the files of a data set that `ddprun data fetch` knows by this name.
 std::string fetch_advice(const std::string& name, const std::string& root, const std::string& default_root);

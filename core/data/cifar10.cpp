@@ -52,7 +52,7 @@ Files read_plain_files(const std::filesystem::path& root, const std::vector<std:
   Files files;
   for (const std::string& name : names) {
     if (files.contains(name)) continue;
-    const std::string path = find_file({root / name, root / folder / name});
+    const std::string path = find_file({(root / name).string(), (root / folder / name).string()});
     if (path.empty()) {
       missing.push_back(name);
     } else {

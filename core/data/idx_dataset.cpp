@@ -20,10 +20,11 @@ struct Source {
 // `split` and `kind`: "train" and "images-idx3-ubyte". Some copies of MNIST have a dot before "idx".
 std::string path_of(const Source& source, const std::string& split, std::string kind) {
   const fs::path root(source.root), plain = root / (split + "-" + kind);
-  std::vector<fs::path> places = {plain, plain / plain.filename()};  // Kaggle's archive has folders of the same names
+  // Kaggle's archive has folders of the same names.
+  std::vector<std::string> places = {plain.string(), (plain / plain.filename()).string()};
   kind[kind.find('-')] = '.';
-  places.push_back(root / (split + "-" + kind));
-  if (!source.below.empty()) places.push_back(root / source.below / plain.filename());
+  places.push_back((root / (split + "-" + kind)).string());
+  if (!source.below.empty()) places.push_back((root / source.below / plain.filename()).string());
   const std::string path = find_file(places);
   if (!path.empty()) return path;
   throw InvalidDataset("root", "found neither " + plain.string() + " nor " + plain.string() + ".gz; " + source.advice);

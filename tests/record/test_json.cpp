@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "record/fields.hpp"
 #include "record/json.hpp"
 
 using namespace ddprun::record;

@@ -252,6 +252,13 @@ TEST_CASE("many steps are reduced to medians, and the page says so") {
   CHECK(thinned(points, 2000, window).size() == 1001);
   CHECK(window == 1);
   CHECK(thinned({}, 10, window).empty());
+  const testing::TempDir folder;
+  SomeRun run;
+  run.ranks = 1;
+  run.steps = 1001;
+  const auto chart = chart_named(page_of_runs({write_run(folder, "long", run)}), "Training loss over steps");
+  REQUIRE(chart);
+  CHECK(chart->note == "Each point is the median of 2 to 3 steps.");
 }
 
 TEST_CASE("texts of a run's files are escaped") {
