@@ -21,8 +21,7 @@ std::vector<BucketPlan> plan_buckets(const std::vector<ParameterInfo>& parameter
   std::map<std::pair<DType, bool>, Open> open;
   for (std::size_t position = 0; position < order.size(); ++position) {
     const ParameterInfo& parameter = parameters.at(order[position]);
-    const std::pair type(parameter.dtype, parameter.is_complex);
-    Open& bucket = open[type];
+    auto& [type, bucket] = *open.try_emplace({parameter.dtype, parameter.is_complex}).first;
     bucket.plan.dtype = parameter.dtype;
     bucket.plan.slots.push_back({order[position], bucket.plan.elements});
     bucket.plan.elements += parameter.elements;
@@ -30,7 +29,7 @@ std::vector<BucketPlan> plan_buckets(const std::vector<ParameterInfo>& parameter
     const std::size_t cap = closed.empty() ? first_cap_bytes : cap_bytes;
     if (bucket.plan.elements * size_of(parameter.dtype) < cap) continue;
     closed.push_back(std::move(bucket));
-    open.erase(type);
+    open.erase(open.find(type));
   }
   for (auto& [type, bucket] : open) closed.push_back(std::move(bucket));
   std::sort(closed.begin(), closed.end(), [](const Open& a, const Open& b) { return a.last < b.last; });

@@ -40,13 +40,12 @@ struct Target {
 };
 
 // Steps of an epoch, equal on all ranks: as many as the rank with the most samples needs, or with Last::drop as many as
-// it has full batches. `batch_size` is per rank.
+// it has full batches (drop_last of PyTorch's DataLoader). `batch_size` is per rank.
 int64_t steps_of_epoch(const Sampler& sampler, int64_t batch_size, int world, Last last);
 
 // Single-threaded. The data set must outlive it.
 class DataLoader {
  public:
-  // `last`: drop leaves out a last batch that is not full, as drop_last of PyTorch's DataLoader.
   DataLoader(const Dataset& dataset, std::unique_ptr<Sampler> sampler, int64_t batch_size, int rank, int world,
              data::LoaderOptions loader, Target target = {}, Last last = Last::pad);
   DataLoader(DataLoader&&) noexcept;

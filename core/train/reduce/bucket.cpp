@@ -7,8 +7,7 @@ namespace {
 
 torch::Tensor allocate(CommBackend& backend, const comm::BucketPlan& plan, const torch::Tensor& parameter) {
   const Capabilities& can = backend.capabilities();
-  const at::TensorOptions options =
-      parameter.options().requires_grad(false).dtype(c10::toRealValueType(parameter.scalar_type()));
+  const auto options = parameter.options().requires_grad(false).dtype(c10::toRealValueType(parameter.scalar_type()));
   const auto elements = static_cast<int64_t>(plan.elements);
   const bool gives_cuda = can.alloc && can.alloc_memory == Memory::cuda;
   if (parameter.is_cuda() && !gives_cuda) return torch::empty({elements}, options);
@@ -34,10 +33,9 @@ Bucket::Bucket(CommBackend& backend, const comm::BucketPlan& plan, const std::ve
     const bool dense = parameter.is_non_overlapping_and_dense();
     const c10::DimVector strides =
         dense ? c10::DimVector(parameter.strides()) : c10::contiguous_strides(parameter.sizes());
-    const int64_t offset = flat_.storage_offset() + static_cast<int64_t>(slot.offset);
-    views_.push_back(
-        at::empty({0}, flat_.options().dtype(parameter.dtype()))
-            .set_(flat_.storage(), parameter.is_complex() ? offset / 2 : offset, parameter.sizes(), strides));
+    const int64_t offset = static_cast<int64_t>(slot.offset) / (parameter.is_complex() ? 2 : 1);
+    views_.push_back(at::empty({0}, flat_.options().dtype(parameter.dtype()))
+                         .set_(flat_.storage(), offset, parameter.sizes(), strides));
   }
 }
 

@@ -65,8 +65,7 @@ class Bucket {
   const Transfer& transfer() const { return transfer_; }
 
   const comm::BucketPlan& plan() const { return plan_; }
-  // [plan().elements]; of complex gradients the parts
-  const torch::Tensor& flat() const { return flat_; }
+  const torch::Tensor& flat() const { return flat_; }                 // [plan().elements]; real, also of complex ones
   const std::vector<torch::Tensor>& views() const { return views_; }  // by slot, with the parameters' shapes
   torch::Device device() const { return flat_.device(); }
 

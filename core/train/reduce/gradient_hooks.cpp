@@ -10,31 +10,27 @@
 #include "ddprun/error.hpp"
 
 namespace ddprun::train {
+namespace {
 
-// Autograd calls it when it has added to the parameter's gradient, also if there was nothing to add. It calls the hook
-// of the program first, if there is one.
-class GradientHooks::Ready : public torch::autograd::PostAccumulateGradHook {
- public:
-  Ready(std::unique_ptr<PostAccumulateGradHook> of_program, GradientHooks& hooks, std::size_t index)
-      : of_program_(std::move(of_program)), hooks_(hooks), index_(index) {}
+using torch::autograd::PostAccumulateGradHook;
+using torch::autograd::impl::post_acc_grad_hooks;
 
+// Autograd calls it when it has added to the parameter's gradient, also if there was nothing to add.
+struct Ready : PostAccumulateGradHook {
+  Ready(std::unique_ptr<PostAccumulateGradHook> hook, std::function<void()> function)
+      : of_program(std::move(hook)), finished(std::move(function)) {}
   void operator()(const torch::Tensor& parameter) override {
-    if (of_program_ != nullptr) (*of_program_)(parameter);
-    hooks_.finished(index_);
+    if (of_program != nullptr) (*of_program)(parameter);
+    finished();
   }
-
-  std::unique_ptr<PostAccumulateGradHook> take_of_program() { return std::move(of_program_); }
-
- private:
-  std::unique_ptr<PostAccumulateGradHook> of_program_;
-  GradientHooks& hooks_;
-  const std::size_t index_;
+  std::unique_ptr<PostAccumulateGradHook> of_program;  // may be null
+  std::function<void()> finished;
 };
 
-namespace impl = torch::autograd::impl;
+}  // namespace
 
 bool GradientHooks::has(const torch::Tensor& parameter) {
-  return dynamic_cast<Ready*>(impl::post_acc_grad_hooks(parameter).get()) != nullptr;
+  return dynamic_cast<Ready*>(post_acc_grad_hooks(parameter).get()) != nullptr;
 }
 
 GradientHooks::GradientHooks(Reducer& reducer, const std::vector<NamedTensor>& parameters, bool static_graph)
@@ -45,23 +41,23 @@ GradientHooks::GradientHooks(Reducer& reducer, const std::vector<NamedTensor>& p
       expected_(parameters.size(), static_graph ? 0 : 1),
       missing_(expected_) {
   for (const NamedTensor& parameter : parameters) {
-    if (!has(parameter.tensor)) continue;
-    throw Error(ExitCode::usage, "parameter \"" + parameter.name +
-                                     "\" belongs to another DistributedDataParallel object: construct one object for "
-                                     "all modules with this parameter, as children of one module, or destroy the other "
-                                     "object first");
+    if (has(parameter.tensor))
+      throw Error(ExitCode::usage,
+                  "parameter \"" + parameter.name +
+                      "\" belongs to another DistributedDataParallel object: make the modules children "
+                      "of one module with one object, or destroy the other object first");
   }
   for (std::size_t index = 0; index < parameters.size(); ++index) {
-    const torch::Tensor& parameter = parameters[index].tensor;
-    auto of_program = std::move(impl::post_acc_grad_hooks(parameter));
-    impl::set_post_acc_grad_hooks(parameter, std::make_unique<Ready>(std::move(of_program), *this, index));
+    auto of_program = std::move(post_acc_grad_hooks(parameters[index].tensor));
+    auto ready = std::make_unique<Ready>(std::move(of_program), [this, index] { finished(index); });
+    torch::autograd::impl::set_post_acc_grad_hooks(parameters[index].tensor, std::move(ready));
   }
 }
 
 GradientHooks::~GradientHooks() {
   for (const NamedTensor& parameter : parameters_) {
-    auto& hook = impl::post_acc_grad_hooks(parameter.tensor);
-    if (auto* ready = dynamic_cast<Ready*>(hook.get())) hook = ready->take_of_program();
+    auto& hook = post_acc_grad_hooks(parameter.tensor);
+    if (auto* ready = dynamic_cast<Ready*>(hook.get())) hook = std::move(ready->of_program);
   }
 }
 

@@ -12,14 +12,13 @@
 
 namespace ddprun::train {
 
-// The hooks belong to the parameters, so torch::load() and Module::to(), which make new gradient accumulators, keep
-// them. Used by the thread that runs backward. The destructor removes the hooks. The reducer and `parameters` must
-// outlive it.
+// The parameters own the hooks, so torch::load() and Module::to(), which replace gradient accumulators, keep them. Used
+// by the thread that runs backward. The destructor removes the hooks. The reducer and `parameters` must outlive it.
 class GradientHooks {
  public:
   // `parameters` are in the order of the reducer's indices. static_graph: a parameter may get several gradients in one
   // step, as with activation checkpointing, but as many in each step. The first step counts them. Throws Error(usage)
-  // if a parameter has hooks of another GradientHooks, because its gradient would be averaged twice.
+  // if a parameter has hooks of another object, because its gradient would be averaged twice.
   GradientHooks(Reducer& reducer, const std::vector<NamedTensor>& parameters, bool static_graph = false);
   ~GradientHooks();
   GradientHooks(const GradientHooks&) = delete;
@@ -35,11 +34,9 @@ class GradientHooks {
   // After a backward that threw: the next gradient is the first of a step.
   void reset() noexcept;
 
-  // Whether a GradientHooks object has hooks on this parameter. Any thread.
-  static bool has(const torch::Tensor& parameter);
+  static bool has(const torch::Tensor& parameter);  // whether it has hooks of any object; any thread
 
  private:
-  class Ready;
   void finished(std::size_t index);
 
   Reducer& reducer_;

@@ -22,9 +22,8 @@ void GradientSync::broadcast_state(int root) {
 }
 
 void GradientSync::broadcast_buffers(int root) {
-  if (!broadcasts_buffers_) return;
   const std::vector<NamedTensor> now = buffers(module_);
-  if (now.empty()) return;
+  if (!broadcasts_buffers_ || now.empty()) return;
   if (on_phase_) on_phase_(Phase::broadcast, -1);
   broadcast_tensors(backend_, now, timeout_, root);
 }
