@@ -39,7 +39,7 @@ TEST_CASE("a loss has at least four significant digits, also if it is small") {
   CHECK(human_number(2.302585) == "2.3026");
   CHECK(human_number(0.1) == "0.1000");
   CHECK(human_number(0.0095) == "0.009500");
-  CHECK(human_number(-0.012345) == "-0.01234");
+  CHECK(human_number(-0.0123456) == "-0.01235");
   CHECK(human_number(0.00001234) == "1.234e-05");
   CHECK(human_number(123456789) == "1.235e+08");
   CHECK(human_number(std::numeric_limits<double>::quiet_NaN()) == "nan");

@@ -122,7 +122,7 @@ TEST_CASE("options become NCCL's variables") {
         }) == "1");
 }
 
-TEST_CASE("the ranks of one host stay on its loopback interface, unless another is named") {
+TEST_CASE("the ranks of one network namespace stay on its loopback interface, unless another is named") {
   CHECK(run_in_subprocess([](Fake&) {
           comm::join(nccl(), options_of(2));
           return variable("NCCL_SOCKET_IFNAME");
@@ -132,12 +132,12 @@ TEST_CASE("the ranks of one host stay on its loopback interface, unless another 
           comm::join(nccl(), options_of(2));
           return variable("NCCL_SOCKET_IFNAME");
         }) == "eth1");
-  CHECK(run_in_subprocess([](Fake&) {  // the other one is on another host
+  CHECK(run_in_subprocess([](Fake&) {  // the other one has another network
           auto options = options_of(2);
           const auto echo = options.allgather;
           options.allgather = [echo, round = 0](std::string_view mine) mutable {
             auto all = echo(mine);
-            if (++round == 2) all[1][0] = static_cast<char>(all[1][0] ^ 1);
+            if (++round == 3) all[1][0] = static_cast<char>(all[1][0] ^ 1);
             return all;
           };
           comm::join(nccl(), options);
