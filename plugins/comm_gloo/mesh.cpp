@@ -39,8 +39,8 @@ std::shared_ptr<gloo::transport::Device> make_device(const std::string& address)
   where.hostname = address;
   return gloo::transport::tcp::CreateDevice(where);
 } catch (const std::exception& error) {
-  throw CommError(CommStatus::invalid, "cannot listen on " + with_interface(address, network_interfaces()) + ": " +
-                                           without_location(error.what()));
+  throw CommError(CommStatus::internal, "cannot listen on " + with_interface(address, network_interfaces()) + ": " +
+                                            without_location(error.what()));
 }
 
 // Makes the send buffer so large that two chunks fit. The kernel also counts its own data for each packet, so there is

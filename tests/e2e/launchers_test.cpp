@@ -163,9 +163,9 @@ TEST_CASE("a rank that fails before the training ends the others, which report i
   EnvRanks ranks(place, place.training(place.config(kExperiment)), 2);
   const auto first = ranks[0].wait(std::chrono::seconds(60)), second = ranks[1].wait(std::chrono::seconds(60));
   CHECK(first.code == 1);
-  CHECK_MESSAGE(contains(last_line(first.err), "ddprun: failed: cannot create folder"), first.err);
+  CHECK_MESSAGE(contains(last_line(first.err), "ddprun: failed: experiment.output: cannot create folder"), first.err);
   CHECK(second.code == 5);
-  CHECK_MESSAGE(contains(last_line(second.err), "phase rendezvous: cannot create folder"), second.err);
+  CHECK_MESSAGE(contains(last_line(second.err), "phase rendezvous: experiment.output: cannot create folder"), second.err);
 }
 
 TEST_CASE("a rank that holds the others up is named while the job runs, and at its end") {

@@ -15,7 +15,7 @@ TEST_CASE("ranks over UCX train as over Gloo's ring, and use ddprun's shared mem
     CHECK(executions["tree"].algorithm == "tree");
     CHECK(executions["hierarchical"] == Execution{"hierarchical", "memory"});
     const std::string by_size = executions["auto"].algorithm;
-    CHECK_MESSAGE((by_size == "ring" || by_size == "tree" || by_size == "ring,tree"), by_size);
+    CHECK_MESSAGE((by_size == "ring" || by_size == "tree" || by_size == "ring, tree"), by_size);
     for (const std::string over_ucx : {"auto", "ring", "tree"}) {
       CAPTURE(over_ucx);
       CHECK(executions[over_ucx].transport != "");
