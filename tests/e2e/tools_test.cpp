@@ -66,7 +66,7 @@ TEST_CASE("help lists the commands and the found tools, each with a line of its 
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"help"}, {"--help"}}) {
     const auto result = path.ddprun(arguments);
     CHECK(result.code == 0);
-    CHECK(contains(line_of(result.out, "validate"), "Check an experiment"));
+    CHECK(contains(line_of(result.out, "validate"), "Check experiments"));
     CHECK(contains(line_of(result.out, "bench"), "Measure collectives"));
     CHECK(contains(line_of(result.out, "hello"), "Say hello"));
     CHECK_FALSE(contains(result.out, "more\n"));
