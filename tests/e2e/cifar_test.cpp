@@ -62,7 +62,7 @@ TEST_CASE("ResNet-18 learns to classify unseen images, on two ranks") {
   const Overrides images = real_images();
   const auto summary = train("cifar10_resnet18_ddp_gloo_laptop.toml", images,
                              {"train.epochs=1", "data.options.samples=4000", "data.options.test_samples=1000"});
-  CHECK(summary.at("test.accuracy").get<double>() > 0.2);  // chance is 0.1
+  CHECK(summary.at("test.accuracy").get<double>() > 0.15);  // chance is 0.1, five standard deviations below
   CHECK(summary.at("world") == 2);
 }
 
