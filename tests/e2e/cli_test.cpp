@@ -505,7 +505,7 @@ TEST_CASE("a config from a pipe or a redirected file is validated, trains on one
   for (const std::string& command : {piped, redirected}) {
     const auto result = run_in_shell(place, command, place.training("/dev/stdin", few));
     CHECK_MESSAGE(result.code == 0, result.err);
-    CHECK(contains(result.out, "world size  2"));
+    CHECK(contains(result.err, "world size  2"));
     place.new_run();
   }
   const auto single = run_in_shell(place, piped, place.training("/dev/stdin", few + Argv{"strategy.kind=single"}));
@@ -515,7 +515,7 @@ TEST_CASE("a config from a pipe or a redirected file is validated, trains on one
       run_in_shell(place, "mkfifo " + fifo + " && { cat " + config + " > " + fifo + " & \"$0\" \"$@\"; }",
                    place.training(fifo, few + Argv{"launch.max_restarts=1", "faults.kind=kill"}));
   CHECK_MESSAGE(again.code == 0, again.err);
-  CHECK(contains(again.out, "world size  2"));
+  CHECK(contains(again.err, "world size  2"));
   const auto wrong = run_in_shell(place, piped, place.training("/dev/stdin", {"comm.backend=glo"}));
   CHECK(wrong.code == 3);
   const auto refused = run_in_shell(place, "echo nproc = 2 | \"$0\" \"$@\"", place.training("/dev/stdin"));
