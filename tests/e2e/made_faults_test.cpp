@@ -72,7 +72,7 @@ TEST_CASE("each fault ends the job with its exit code, and the last line says wh
     CHECK_MESSAGE(contains(result.err, " --set checkpoint.resume=" + run.string() + "\nddprun: failed: "), result.err);
     // A record of collectives says nothing about a failure of one rank. After the end of a rank, the others name theirs
     // only if they notice it before the launcher ends them.
-    const bool rank_is_gone = failure.kind == "kill" || failure.kind == "stop";
+    const bool rank_is_gone = failure.kind == "kill" || failure.kind == "stop" || failure.kind == "throw";
     if (!rank_is_gone) CHECK(contains(result.err, "where the ranks diverged") == (failure.code == 5));
     CHECK(place.leftovers().empty());
   }
