@@ -1,12 +1,14 @@
 #include "ddprun/ddp.hpp"
 
 #include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/jit/api/module.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,16 +45,54 @@ train::GradientSyncOptions sync_options(const DistributedDataParallelOptions& op
   return made;
 }
 
-torch::nn::Module& same_on_all_ranks(torch::nn::Module& module, const Group& group) {
-  const auto state = train::state(module);
+// A line per option.
+std::string text_of(const DistributedDataParallelOptions& options) {
+  std::ostringstream text;
+  text << std::boolalpha << "bucket_cap_mb = " << options.bucket_cap_mb
+       << "\nbroadcast_buffers = " << options.broadcast_buffers
+       << "\nfind_unused_parameters = " << options.find_unused_parameters
+       << "\ngradient_as_bucket_view = " << options.gradient_as_bucket_view
+       << "\nstatic_graph = " << options.static_graph;
+  return text.str();
+}
+
+train::ModelTensors tensors_of(const torch::jit::Module& module) {
+  const auto list_of = [](const auto& items) {
+    std::vector<train::NamedTensor> list;
+    for (const auto& item : items) {
+      if (item.value.defined()) list.push_back({item.name, item.value});
+    }
+    return list;
+  };
+  return {[=] { return list_of(module.named_parameters()); }, [=] { return list_of(module.named_buffers()); }};
+}
+
+train::ModelTensors tensors_of(const std::vector<torch::Tensor>& parameters) {
+  std::vector<train::NamedTensor> list;
+  for (const torch::Tensor& tensor : parameters) {
+    if (!tensor.defined() || !tensor.is_leaf()) {
+      throw Error(ExitCode::usage, "parameter " + std::to_string(list.size()) + " of DistributedDataParallel is " +
+                                       (tensor.defined() ? "the result of a computation" : "undefined") +
+                                       ": expected a leaf of the graph, such as torch::randn({3}).requires_grad_()");
+    }
+    list.push_back({std::to_string(list.size()), tensor});
+  }
+  return {[=] { return list; }, [] { return std::vector<train::NamedTensor>(); }};
+}
+
+train::ModelTensors same_on_all_ranks(train::ModelTensors model, const DistributedDataParallelOptions& options,
+                                      const Group& group) {
+  const auto state = train::state(model);
   for (const train::NamedTensor& item : state) {
     if (item.tensor.device() == group.state().device) continue;
     throw Error(ExitCode::usage, "\"" + item.name + "\" is on " + item.tensor.device().str() +
                                      ", but the group is on " + group.state().device.str() +
                                      ": call module.to(device) first");
   }
-  ddp::require_same_tensors(*group.state().backend, state, group.state().timeout);
-  return module;
+  CommBackend& backend = *group.state().backend;
+  ddp::require_same_lines(backend, "DistributedDataParallelOptions", text_of(options), group.state().timeout);
+  ddp::require_same_tensors(backend, state, group.state().timeout);
+  return model;
 }
 
 // Runs `end` at the end of the outermost backward that this thread is in; what it throws leaves backward(). Runs
@@ -101,10 +141,10 @@ int last_in(const std::vector<uint8_t>& flags) {
 // The first gradient of a backward that autograd reports queues the callback that ends the backward.
 class DistributedDataParallel::Impl {
  public:
-  Impl(torch::nn::Module& module, const Group& group, const DistributedDataParallelOptions& options)
+  Impl(const train::ModelTensors& model, const Group& group, const DistributedDataParallelOptions& options)
       : group_(group),
-        sync_(same_on_all_ranks(module, group), *group.state().backend, sync_options(options, group)),
-        watch_(module, sync_.parameters()) {
+        sync_(same_on_all_ranks(model, options, group), *group.state().backend, sync_options(options, group)),
+        watch_(model, sync_.parameters()) {
     sync_.broadcast_state();
     sync_.set_on_phase([this](Phase phase, int bucket) { progress(phase, bucket); });
     sync_.hooks().set_on_first([this] { begin_backward(); });
@@ -196,9 +236,19 @@ class DistributedDataParallel::Impl {
 
 DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, const Group& group,
                                                  DistributedDataParallelOptions options)
-    : impl_(std::make_unique<Impl>(module, group, options)) {}
+    : impl_(std::make_unique<Impl>(train::tensors_of(module), group, options)) {}
+
+DistributedDataParallel::DistributedDataParallel(const torch::jit::Module& module, const Group& group,
+                                                 DistributedDataParallelOptions options)
+    : impl_(std::make_unique<Impl>(tensors_of(module), group, options)) {}
+
+DistributedDataParallel::DistributedDataParallel(const std::vector<torch::Tensor>& parameters, const Group& group,
+                                                 DistributedDataParallelOptions options)
+    : impl_(std::make_unique<Impl>(tensors_of(parameters), group, options)) {}
 
 DistributedDataParallel::~DistributedDataParallel() = default;
+DistributedDataParallel::DistributedDataParallel(DistributedDataParallel&&) noexcept = default;
+DistributedDataParallel& DistributedDataParallel::operator=(DistributedDataParallel&&) noexcept = default;
 
 void DistributedDataParallel::register_comm_hook(CommHook hook) {
   impl_->register_comm_hook(std::move(hook));
@@ -208,10 +258,14 @@ void DistributedDataParallel::join(const std::function<void()>& loop, JoinOption
   impl_->join(loop, std::move(options));
 }
 
-DistributedDataParallel::NoSync::NoSync(DistributedDataParallel& ddp) : ddp_(ddp), before_(ddp.impl_->hold(true)) {}
+DistributedDataParallel::NoSync::NoSync(Impl& ddp) : ddp_(ddp), before_(ddp.hold(true)) {}
 
 DistributedDataParallel::NoSync::~NoSync() {
-  ddp_.impl_->hold(before_);
+  ddp_.hold(before_);
+}
+
+DistributedDataParallel::NoSync DistributedDataParallel::no_sync() {
+  return NoSync(*impl_);
 }
 
 }  // namespace ddprun

@@ -1,9 +1,11 @@
 #include "ddprun/group.hpp"
 
+#include <mutex>
 #include <string>
 
 #include "ddp/group_state.hpp"
 #include "ddprun/error.hpp"
+#include "launch/stop_signals.hpp"
 #include "train/reduce/tensor_buffer.hpp"
 
 namespace ddprun {
@@ -31,44 +33,49 @@ void call(Group::State& state, Function function, Collective collective, const t
 
 }  // namespace
 
+Group::State& Group::state() const {
+  if (state_ != nullptr) return *state_;
+  throw Error(ExitCode::usage, "this Group has no ranks: assign what ddprun::init() returns to it first");
+}
+
 int Group::rank() const {
-  return state_->backend->rank();
+  return state().backend->rank();
 }
 int Group::size() const {
-  return state_->backend->size();
+  return state().backend->size();
 }
 int Group::local_rank() const {
-  return state_->local_rank;
+  return state().local_rank;
 }
 
 void Group::allreduce(const torch::Tensor& tensor, Op op) const {
-  check_device(*state_, tensor);
+  check_device(state(), tensor);
   check_op(tensor, op);
   Collective collective = train::in_place(tensor);
   collective.op = op;
-  call(*state_, &CommBackend::allreduce, collective, tensor);
+  call(state(), &CommBackend::allreduce, collective, tensor);
 }
 
 void Group::broadcast(const torch::Tensor& tensor, int root) const {
-  check_device(*state_, tensor);
+  check_device(state(), tensor);
   Collective collective = train::in_place(tensor);
   collective.root = root;
-  call(*state_, &CommBackend::broadcast, collective, tensor);
+  call(state(), &CommBackend::broadcast, collective, tensor);
 }
 
 std::vector<torch::Tensor> Group::all_gather(const torch::Tensor& tensor) const {
-  check_device(*state_, tensor);
+  check_device(state(), tensor);
   std::vector<int64_t> shape = tensor.sizes().vec();
   shape.insert(shape.begin(), size());
   const torch::Tensor all = torch::empty(shape, tensor.options());
   const torch::Tensor mine = all.select(0, rank());
   mine.copy_(tensor);
-  call(*state_, &CommBackend::allgather, train::from_to(mine, all), all);
+  call(state(), &CommBackend::allgather, train::from_to(mine, all), all);
   return all.unbind();
 }
 
 torch::Tensor Group::reduce_scatter(const torch::Tensor& tensor, Op op) const {
-  check_device(*state_, tensor);
+  check_device(state(), tensor);
   check_op(tensor, op);
   if (tensor.dim() == 0 || tensor.size(0) % size() != 0) {
     throw Error(ExitCode::usage, "reduce_scatter: the first dimension must be divisible by the number of ranks, " +
@@ -76,7 +83,7 @@ torch::Tensor Group::reduce_scatter(const torch::Tensor& tensor, Op op) const {
   }
   if (size() == 1) return tensor.clone();
   const int64_t block = tensor.size(0) / size();
-  if (!state_->backend->capabilities().reduce_scatter) {
+  if (!state().backend->capabilities().reduce_scatter) {
     const torch::Tensor reduced = tensor.clone();
     allreduce(reduced, op);
     return reduced.narrow(0, rank() * block, block).clone();
@@ -87,13 +94,25 @@ torch::Tensor Group::reduce_scatter(const torch::Tensor& tensor, Op op) const {
   Collective collective = train::from_to(tensor, mine);
   collective.count = train::count_of(mine);
   collective.op = op;
-  call(*state_, &CommBackend::reduce_scatter, collective, tensor);
+  call(state(), &CommBackend::reduce_scatter, collective, tensor);
   return mine;
 }
 
+bool Group::stop_requested() const {
+  static std::once_flag caught;
+  std::call_once(caught, [] {
+    launch::defer_stop_signals();
+    launch::catch_stop_signals();
+  });
+  const bool mine = launch::stop_signal() != ExitCode::ok;
+  const torch::Tensor any = torch::full({1}, mine ? 1 : 0, torch::kInt32).to(state().device);
+  allreduce(any, Op::max);
+  return any.item<int32_t>() != 0;
+}
+
 void Group::barrier() const {
-  state_->comm_thread->drain();
-  state_->backend->barrier().wait(state_->timeout);
+  state().comm_thread->drain();
+  state().backend->barrier().wait(state().timeout);
 }
 
 namespace ddp {

@@ -11,7 +11,7 @@
 
 namespace ddprun {
 
-struct Group::State {
+struct Group::State : std::enable_shared_from_this<Group::State> {
   virtual ~State() = default;
   virtual void set_progress(launch::Progress) const {}
 

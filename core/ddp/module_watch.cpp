@@ -9,6 +9,7 @@
 #include <mutex>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "ddprun/error.hpp"
 #include "train/reduce/gradient_hooks.hpp"
@@ -67,8 +68,9 @@ class ModuleWatch::Callback {
   static void report(const torch::Tensor& parameter) {
     const std::lock_guard lock(mutex());
     for (const ModuleWatch* watch : list()) {
-      const auto all = watch->module_.parameters();
-      if (std::none_of(all.begin(), all.end(), [&](const auto& one) { return one.is_same(parameter); })) continue;
+      const auto all = watch->model_.parameters();
+      if (std::none_of(all.begin(), all.end(), [&](const auto& one) { return one.tensor.is_same(parameter); }))
+        continue;
       // RecordFunction logs what a callback throws. What the end of backward throws leaves backward().
       torch::autograd::Engine::get_default_engine().queue_callback([watch] { watch->require_unchanged(); });
     }
@@ -88,8 +90,8 @@ class ModuleWatch::Callback {
   }
 };
 
-ModuleWatch::ModuleWatch(const torch::nn::Module& module, const std::vector<NamedTensor>& parameters)
-    : module_(module), parameters_(parameters) {
+ModuleWatch::ModuleWatch(train::ModelTensors model, const std::vector<NamedTensor>& parameters)
+    : model_(std::move(model)), parameters_(parameters) {
   for (const auto& [name, tensor] : parameters) {
     forms_.push_back({tensor.sizes().vec(), tensor.scalar_type(), tensor.device()});
   }
@@ -101,7 +103,7 @@ ModuleWatch::~ModuleWatch() {
 }
 
 void ModuleWatch::require_unchanged() const {
-  const std::vector<NamedTensor> now = train::trainable_parameters(module_);
+  const std::vector<NamedTensor> now = train::trainable_parameters(model_);
   for (std::size_t index = 0; index < parameters_.size(); ++index) {
     const NamedTensor& known = parameters_[index];
     const bool has_place = index < now.size() && now[index].name == known.name;

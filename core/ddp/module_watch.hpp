@@ -10,15 +10,15 @@
 
 namespace ddprun::ddp {
 
-// While it lives, a backward that completes a gradient of a parameter of `module` without GradientHooks, one that was
+// While it lives, a backward that completes a gradient of a parameter of `model` without GradientHooks, one that was
 // added, replaced or unfrozen, throws what require_unchanged() throws. Autograd reports such a gradient to no hook, so
 // all objects of this class have one observer of the functions of backward (at::RecordFunction).
 //
 // Threads: any, one at a time.
 class ModuleWatch {
  public:
-  // `parameters`: the trainable ones of the module. They and the module must outlive the object.
-  ModuleWatch(const torch::nn::Module& module, const std::vector<train::NamedTensor>& parameters);
+  // `parameters`: the trainable ones of the model. They must outlive the object.
+  ModuleWatch(train::ModelTensors model, const std::vector<train::NamedTensor>& parameters);
   ~ModuleWatch();
   ModuleWatch(const ModuleWatch&) = delete;
   ModuleWatch& operator=(const ModuleWatch&) = delete;
@@ -35,7 +35,7 @@ class ModuleWatch {
   };
   class Callback;
 
-  const torch::nn::Module& module_;
+  const train::ModelTensors model_;
   const std::vector<train::NamedTensor>& parameters_;
   std::vector<Form> forms_;  // of the parameters, in the constructor
 };

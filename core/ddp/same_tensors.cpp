@@ -40,16 +40,20 @@ std::string form_of(const torch::Tensor& tensor) {
   return text.str();
 }
 
-void require_same_tensors(CommBackend& backend, const std::vector<train::NamedTensor>& tensors,
-                          std::chrono::milliseconds timeout) {
-  const std::vector<std::string> texts = gather_texts(backend, describe(tensors), timeout);
+void require_same_lines(CommBackend& backend, const std::string& what, const std::string& lines,
+                        std::chrono::milliseconds timeout) {
+  const std::vector<std::string> texts = gather_texts(backend, lines, timeout);
   for (std::size_t rank = 1; rank < texts.size(); ++rank) {
     if (texts[rank] == texts[0]) continue;
     const auto [first, other] = difference(texts[0], texts[rank]);
-    throw Error(ExitCode::rendezvous, "the ranks have different models: rank 0 has " + first + " where rank " +
-                                          std::to_string(rank) + " has " + other +
-                                          "; construct the same module on all ranks");
+    throw Error(ExitCode::rendezvous, "the ranks have different " + what + ": rank 0 has " + first + " where rank " +
+                                          std::to_string(rank) + " has " + other + "; construct the same on all ranks");
   }
+}
+
+void require_same_tensors(CommBackend& backend, const std::vector<train::NamedTensor>& tensors,
+                          std::chrono::milliseconds timeout) {
+  require_same_lines(backend, "models", describe(tensors), timeout);
 }
 
 }  // namespace ddprun::ddp

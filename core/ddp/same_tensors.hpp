@@ -13,6 +13,11 @@ namespace ddprun::ddp {
 // "Float [10, 3]", and the strides of a tensor that is not contiguous.
 std::string form_of(const torch::Tensor& tensor);
 
+// Compares lines of text that describe `what`. Collective. On a difference, every rank throws the same
+// Error(rendezvous), which quotes the first lines that differ.
+void require_same_lines(CommBackend& backend, const std::string& what, const std::string& lines,
+                        std::chrono::milliseconds timeout);
+
 // Compares names, dtypes and shapes, in order. Collective. On a difference, every rank throws the same
 // Error(rendezvous), which names the first tensor that differs.
 void require_same_tensors(CommBackend& backend, const std::vector<train::NamedTensor>& tensors,

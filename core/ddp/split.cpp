@@ -16,9 +16,9 @@ namespace {
 using ddp::JoinedState;
 
 // Every group of a user is that of init() or a part of it; the command's groups are not split.
-std::shared_ptr<JoinedState> joined(const std::shared_ptr<Group::State>& state) {
-  state->comm_thread->drain();
-  return std::static_pointer_cast<JoinedState>(state);
+std::shared_ptr<JoinedState> joined(Group::State& state) {
+  state.comm_thread->drain();
+  return std::static_pointer_cast<JoinedState>(state.shared_from_this());
 }
 
 // A rank of the group that is split.
@@ -111,7 +111,7 @@ std::optional<Group> split_by(const std::shared_ptr<JoinedState>& parent, int co
 }  // namespace
 
 std::optional<Group> Group::split(int color, int key, const std::optional<GroupOptions>& options) const {
-  return split_by(joined(state_), color, key, "split()", options);
+  return split_by(joined(state()), color, key, "split()", options);
 }
 
 std::optional<Group> Group::new_group(const std::vector<int>& ranks, const std::optional<GroupOptions>& options) const {
@@ -127,19 +127,19 @@ std::optional<Group> Group::new_group(const std::vector<int>& ranks, const std::
   }
   if (members.empty()) throw Error(ExitCode::usage, "new_group: the list of ranks is empty");
   for (const int member : members) call.append(" ").append(std::to_string(member));
-  return split_by(joined(state_), members.contains(rank()) ? 0 : -1, 0, call, options);
+  return split_by(joined(state()), members.contains(rank()) ? 0 : -1, 0, call, options);
 }
 
 void Group::monitored_barrier(std::optional<std::chrono::milliseconds> timeout) const {
-  const auto state = joined(state_);
+  const auto all = joined(state());
   if (size() == 1) return;
-  const std::string name = "monitored_barrier-" + std::to_string(state->barriers++);
+  const std::string name = "monitored_barrier-" + std::to_string(all->barriers++);
   try {
-    state->meeting.store->allgather(name, rank(), size(), "", timeout.value_or(state->timeout));
+    all->meeting.store->allgather(name, rank(), size(), "", timeout.value_or(all->timeout));
   } catch (const Error& error) {
     if (error.code() != ExitCode::rendezvous) throw;
     throw CommError(CommStatus::timeout,
-                    state->backend->name() + ": rank " + std::to_string(rank()) + ": timeout: " + error.what());
+                    all->backend->name() + ": rank " + std::to_string(rank()) + ": timeout: " + error.what());
   }
 }
 

@@ -105,9 +105,10 @@ bool is_consequence(const RankEnd& end) {
   return class_of(end) == Class::echo;
 }
 
-ExitCode exit_code_of(const RankEnd& cause) {
+ExitCode exit_code_of(const RankEnd& cause, bool users_program) {
   if (!cause.failure && (cause.stopped || cause.hung || cause.lost > 0 || cause.signal != 0)) return ExitCode::peer;
   const int code = cause.failure ? static_cast<int>(cause.failure->code) : cause.exit_code;
+  if (!cause.failure && users_program) return static_cast<ExitCode>(code);
   return is_known(code) ? static_cast<ExitCode>(code) : ExitCode::failure;
 }
 

@@ -39,8 +39,9 @@ const RankEnd* first_cause(const std::vector<RankEnd>& ends);
 // Whether the rank failed because it lost a peer, so that the first cause is another one.
 bool is_consequence(const RankEnd& end);
 
-// The exit code of the whole job for this cause.
-ExitCode exit_code_of(const RankEnd& cause);
+// The exit code of the whole job for this cause. A rank of ddprun that exits with a code of none of its errors has
+// failed; that of a user's program keeps its code.
+ExitCode exit_code_of(const RankEnd& cause, bool users_program = false);
 
 // "rank 3 (host, pid 4711) step 57 phase allreduce bucket 2: killed by signal 9 (SIGKILL)". There is no step before the
 // first one, and no bucket outside an allreduce. It has several lines if the rank's report has.

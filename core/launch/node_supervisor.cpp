@@ -330,7 +330,8 @@ class Supervisor {
     const RankEnd* cause = first_cause(ends);
     Verdict verdict;
     if (cause != nullptr) {
-      verdict = {exit_code_of(*cause), "ddprun: failed: " + describe(*cause) + elsewhere(*cause, ends)};
+      verdict = {exit_code_of(*cause, job_.torchrun_variables),
+                 "ddprun: failed: " + describe(*cause) + elsewhere(*cause, ends)};
     }
     // A signal to a rank, and not to this process, stops the job too.
     if (stop_signal_ == 0 && cause == nullptr && table_->stop_requested()) stop_signal_ = SIGTERM;

@@ -11,7 +11,7 @@ namespace ddprun::launch {
 void catch_stop_signals();
 
 // After this, the first of these signals is only recorded, so that the rank can save its work. A further SIGINT or
-// SIGTERM ends the process immediately. Without catch_stop_signals() before, it has no effect.
+// SIGTERM ends the process immediately. It needs catch_stop_signals(), before or after.
 void defer_stop_signals();
 
 // After this, the first signal after defer_stop_signals() is answered at once by a line on stderr, for a process

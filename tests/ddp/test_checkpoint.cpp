@@ -44,6 +44,14 @@ TEST_CASE("a training continues bit for bit from a checkpoint that only rank 0 c
   }
 }
 
+TEST_CASE("RMSprop, Adagrad and LBFGS continue bit for bit too") {
+  for (const int ranks : {1, 2}) {
+    const TempDir dir;
+    const auto result = run_at(ranks, "optimizers", dir.path().string() + "/last.safetensors");
+    CHECK(sorted_lines(result) == Words{"adagrad", "lbfgs", "rmsprop", "rmsprop_plain"});
+  }
+}
+
 TEST_CASE("a checkpoint of ZeRO is that of the optimizer without it, and loads into either") {
   const TempDir dir;
   const std::string plain = dir.path().string() + "/plain.safetensors",

@@ -11,6 +11,21 @@ TEST_CASE("training on one rank, two and three gives the same weights") {
   check_same_in_all_worlds("train");
 }
 
+TEST_CASE("a list of parameters, and a module of TorchScript") {
+  check_same_in_all_worlds("list");
+  CHECK(states_in(run(1, "list").out) == states_in(run(1, "train").out));
+  check_same_in_all_worlds("script");
+  const auto derived = run(2, "derived_parameter");
+  CHECK(derived.code == 2);
+  CHECK_MESSAGE(contains(derived.err, "parameter 1 of DistributedDataParallel is the result of a computation"),
+                derived.err);
+}
+
+TEST_CASE("a group that is not assigned to has one clear error") {
+  const Words lines = lines_of(run(1, "empty_group"));
+  CHECK(lines == Words(3, "this Group has no ranks: assign what ddprun::init() returns to it first"));
+}
+
 TEST_CASE("gradients of several backwards are averaged once, and give the same weights") {
   check_same_in_all_worlds("accumulate");
   const auto whole = states_in(run(1, "train").out), parts = states_in(run(1, "accumulate").out);
@@ -27,6 +42,9 @@ TEST_CASE("a parameter that the loss does not use is zero on request, otherwise 
   CHECK(refused.code == 1);
   CHECK_MESSAGE(contains(refused.err, "no gradient in this step for \"unused.weight\", \"unused.bias\""), refused.err);
   CHECK(contains(refused.err, "set find_unused_parameters"));
+  const auto many = run(2, "many_unused");
+  CHECK(many.code == 1);
+  CHECK_MESSAGE(contains(many.err, "\"4.weight\" and 51 more: the loss"), many.err);
 }
 
 TEST_CASE("after backward, the buffers are those of rank 0") {
@@ -70,8 +88,14 @@ TEST_CASE("errors: one line, the exit code of the cause, and no rank stays") {
   CHECK_MESSAGE(
       contains(shapes.err,
                "the ranks have different models: rank 0 has \"first.weight\" Float [8, 4] requires_grad where "
-               "rank 1 has \"first.weight\" Float [9, 4] requires_grad; construct the same module on all ranks"),
+               "rank 1 has \"first.weight\" Float [9, 4] requires_grad; construct the same on all ranks"),
       shapes.err);
+  const auto options = run(2, "other_options");
+  CHECK(options.code == 4);
+  CHECK_MESSAGE(contains(options.err,
+                         "the ranks have different DistributedDataParallelOptions: rank 0 has find_unused_parameters = "
+                         "false where rank 1 has find_unused_parameters = true"),
+                options.err);
   const auto added = run(2, "added");
   CHECK(added.code == 1);
   CHECK_MESSAGE(
@@ -80,7 +104,8 @@ TEST_CASE("errors: one line, the exit code of the cause, and no rank stays") {
       added.err);
   const auto frozen = run(2, "frozen");
   CHECK(frozen.code == 1);
-  CHECK_MESSAGE(contains(frozen.err, "parameter \"first.weight\" was removed, frozen or tied to another one after"), frozen.err);
+  CHECK_MESSAGE(contains(frozen.err, "parameter \"first.weight\" was removed, frozen or tied to another one after"),
+                frozen.err);
   const auto by_rank = run(2, "frozen_by_rank");
   CHECK(by_rank.code == 4);
   CHECK_MESSAGE(contains(by_rank.err,

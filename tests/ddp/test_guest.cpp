@@ -116,6 +116,15 @@ TEST_CASE("--grace is a duration") {
   CHECK_MESSAGE(contains(result.err, "--grace soon: expected a duration of at most 24h, such as 30s"), result.err);
 }
 
+TEST_CASE("the exit code of the program is that of the launcher") {
+  for (const int code : {1, 7, 255}) {
+    const Words command = {DDPRUN_PROGRAM, "launch", "-n", "2", "sh", "-c", "exit " + std::to_string(code)};
+    const auto result = Process(command, {}).wait(std::chrono::seconds(60));
+    CHECK(result.code == code);
+    CHECK_MESSAGE(contains(last_line(result.err), "exited with code " + std::to_string(code)), result.err);
+  }
+}
+
 TEST_CASE("a script may be the rank, and start the program") {
   Words command = {DDPRUN_PROGRAM, "launch", "-n", "2", "sh", "-c", "\"$@\"; code=$?; exit $code", "sh"};
   command.insert(command.end(), {USER_PROGRAM, "twice"});

@@ -1,5 +1,8 @@
 // Training, buffers, collectives and errors.
+#include <torch/script.h>
+
 #include <cstdlib>
+#include <optional>
 #include <stdexcept>
 
 #include "ddp/program.hpp"
@@ -109,6 +112,74 @@ void sampler(const ddprun::Group& group) {
   std::printf("rank %d: %s\n", group.rank(), text.c_str());
 }
 
+// As train(), over a list of the parameters, in an object that was moved.
+void list_of_parameters(const ddprun::Group& group) {
+  torch::manual_seed(1);
+  Net net;
+  std::optional<ddprun::DistributedDataParallel> ddp;
+  {
+    ddprun::DistributedDataParallel first(net.parameters(), group);
+    const auto held = first.no_sync();
+    ddp = std::move(first);
+  }
+  torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  for (int step = 0; step < 10; ++step) {
+    sgd.zero_grad();
+    loss_of(net, part_of(group, inputs()), part_of(group, targets())).backward();
+    sgd.step();
+  }
+  print_state(group, net);
+}
+
+// A module of TorchScript, with a buffer.
+void script(const ddprun::Group& group) {
+  torch::jit::Module net("net");
+  net.register_parameter("weight", torch::full({4, 3}, 0.1 * (group.rank() + 1)).requires_grad_(), false);
+  net.register_buffer("scale", torch::full({1}, group.rank() + 2.0));
+  net.define("def forward(self, x):\n  return torch.tanh(torch.matmul(x, self.weight)) * self.scale\n");
+  ddprun::DistributedDataParallel ddp(net, group);
+  const Tensor weight = net.attr("weight").toTensor();
+  torch::optim::SGD sgd({weight}, 0.1);
+  for (int step = 0; step < 4; ++step) {  // the first ones are those that the executor of TorchScript profiles
+    sgd.zero_grad();
+    const Tensor output = net.forward({part_of(group, inputs())}).toTensor();
+    torch::nn::functional::cross_entropy(output, part_of(group, targets())).backward();
+    sgd.step();
+  }
+  std::printf("rank %d of %d: %.9f %.9f\n", group.rank(), group.size(), weight.sum().item<double>(),
+              weight.square().sum().item<double>());
+}
+
+void derived_parameter(const ddprun::Group& group) {
+  const Tensor leaf = torch::ones({2}).requires_grad_();
+  ddprun::DistributedDataParallel ddp({leaf, leaf * 2}, group);
+}
+
+void other_options(const ddprun::Group& group) {
+  Net net;
+  ddprun::DistributedDataParallel ddp(net, group, {.find_unused_parameters = group.rank() == 1});
+}
+
+void empty_group(const ddprun::Group&) {
+  for (const std::function<void(const ddprun::Group&)>& use :
+       {std::function<void(const ddprun::Group&)>([](const auto& group) { group.barrier(); }),
+        {[](const auto& group) { group.split(0); }},
+        {[](const auto& group) { ddprun::DistributedDataParallel({torch::ones({1}).requires_grad_()}, group); }}}) {
+    try {
+      use(ddprun::Group());
+    } catch (const ddprun::Error& error) {
+      std::printf("%s\n", error.what());
+    }
+  }
+}
+
+void many_unused(const ddprun::Group& group) {
+  torch::nn::Sequential net;
+  for (int i = 0; i < 30; ++i) net->push_back(torch::nn::Linear(2, 2));
+  ddprun::DistributedDataParallel ddp(*net, group);
+  net[0]->as<torch::nn::Linear>()->weight.sum().backward();
+}
+
 void added(const ddprun::Group& group) {
   Net net;
   ddprun::DistributedDataParallel ddp(net, group);
@@ -143,6 +214,12 @@ Acts training_acts() {
       {"two_modules", two_modules},
       {"tensors", tensors},
       {"sampler", sampler},
+      {"list", list_of_parameters},
+      {"script", script},
+      {"derived_parameter", derived_parameter},
+      {"other_options", other_options},
+      {"empty_group", empty_group},
+      {"many_unused", many_unused},
       {"added", added},
       {"frozen", frozen},
       {"frozen_by_rank", frozen_by_rank},

@@ -134,7 +134,8 @@ TEST_CASE("a resumed run ends as one that was never stopped") {
 
 TEST_CASE("keys of ddp are reported as unused, and a second process is refused") {
   Workplace place;
-  const auto config = place.config(kSimplenet + "[launch]\nnproc = 4\n");
+  std::string text = kSimplenet;
+  const auto config = place.config(text.insert(text.find("threads"), "nproc = 4\n"));
   CHECK(contains(train(place, config, dp(2, {"strategy.bucket_cap_mb=3"})).err,
                  "not used by strategy \"dp\" on device \"cpu\": launch.nproc, strategy.bucket_cap_mb"));
   std::vector<std::string> argv = {

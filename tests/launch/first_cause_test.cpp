@@ -87,6 +87,7 @@ TEST_CASE("the exit code is 5 for a signal, otherwise that of the first cause") 
   CHECK(exit_code_of(killed(0, SIGTERM, 1)) == ExitCode::peer);
   CHECK(exit_code_of(exited(0, 3, 1)) == ExitCode::plugin);
   CHECK(exit_code_of(exited(0, 42, 1)) == ExitCode::failure);
+  CHECK(static_cast<int>(exit_code_of(exited(0, 42, 1), true)) == 42);
   CHECK(exit_code_of(reported(0, ExitCode::gate, 1, exited(0, 1, 1))) == ExitCode::gate);
   CHECK(exit_code_of(reported(0, ExitCode::ok, 1, exited(0, 0, 1))) == ExitCode::failure);
 }

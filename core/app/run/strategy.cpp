@@ -42,7 +42,8 @@ std::unique_ptr<train::GradientSync> make_sync(const Assembly& assembly, const G
   options.reducer.comm_thread = group.ranks->state().comm_thread;
   options.broadcast_buffers = strategy.broadcast_buffers;
   options.wrap = std::move(wrap);
-  auto sync = std::make_unique<train::GradientSync>(assembly.model->module(), *group.backend, options);
+  auto sync =
+      std::make_unique<train::GradientSync>(train::tensors_of(assembly.model->module()), *group.backend, options);
   if (CommHook hook = compression(strategy)) ddp::register_comm_hook(*sync, *group.ranks, std::move(hook));
   return sync;
 }

@@ -26,9 +26,9 @@ using CheckpointNumbers = std::map<std::string, double>;
 // file is always complete: it is written aside, synced, and renamed, and replaces an older one then. The folder must
 // exist. The other ranks wait up to ten timeouts of the group. After that they throw Error(peer).
 //
-// The optimizer is an SGD, Adam or AdamW, or a ZeroRedundancyOptimizer of one (the file is the same), and all its
-// parameters are the module's. Saves its state and learning rates; other options, such as the momentum, come from its
-// constructor.
+// The optimizer is an SGD, Adam, AdamW, RMSprop, Adagrad or LBFGS, or a ZeroRedundancyOptimizer of one of the first
+// five (the file is the same), and all its parameters are the module's. Saves its state and learning rates; other
+// options, such as the momentum, come from its constructor.
 //
 // Collective. Throws on all ranks alike:
 //   Error(failure)  the file cannot be written, or the optimizer has state and is of another kind
@@ -49,7 +49,7 @@ void save_checkpoint(const std::string& path, const torch::nn::Module& module, t
 //   Error(usage)    a tensor is missing, is not the module's, or has another shape or dtype; the error names it
 //   Error(usage)    the file is damaged or does not exist
 //   Error(usage)    the file has no state of the optimizer, or that of another kind
-//   Error(failure)  reading fails, or the optimizer is no SGD, Adam or AdamW
+//   Error(failure)  reading fails, or the optimizer is of another kind
 // Then the weights are unchanged. The optimizer may have changed if the error is that of another rank. Not thread-safe:
 // see Group.
 CheckpointNumbers load_checkpoint(const std::string& path, torch::nn::Module& module, const Group& group);

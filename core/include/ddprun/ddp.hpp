@@ -30,6 +30,10 @@
 #include "ddprun/group.hpp"
 #include "ddprun/sampler.hpp"
 
+namespace torch::jit {
+struct Module;
+}
+
 namespace ddprun {
 
 struct DistributedDataParallelOptions {
@@ -77,10 +81,12 @@ struct JoinOptions {
 // Threads: one thread at a time calls the constructor, backward() of the module's losses, and the functions below; see
 // Group.
 class DistributedDataParallel {
+  class Impl;
+
  public:
   // Copies the parameters and buffers of rank 0 to all ranks. Collective. Throws Error(rendezvous) that names the first
-  // parameter or buffer whose name, shape or dtype differs between the ranks, and Error(usage) if no parameter requires
-  // a gradient or a parameter or buffer is not on the group's device.
+  // option, parameter or buffer that differs between the ranks (of a tensor: name, shape or dtype), and Error(usage) if
+  // no parameter requires a gradient or a parameter or buffer is not on the group's device.
   //
   // The module must outlive this object. Meanwhile, its trainable parameters must stay the same, but they may get other
   // values, also by torch::load() on all ranks. So load, convert, freeze and replace layers first. Or destroy this
@@ -90,9 +96,16 @@ class DistributedDataParallel {
   // parameters in common (actor and critic with one encoder) need one object: register both as children of one module.
   // If a loss uses only one of them, set find_unused_parameters.
   DistributedDataParallel(torch::nn::Module& module, const Group& group, DistributedDataParallelOptions options = {});
+  // The same for a module of TorchScript, of which the object keeps a handle.
+  DistributedDataParallel(const torch::jit::Module& module, const Group& group,
+                          DistributedDataParallelOptions options = {});
+  // The same for parameters without a module: leaf tensors. In messages, their names are "0", "1" and so on.
+  DistributedDataParallel(const std::vector<torch::Tensor>& parameters, const Group& group,
+                          DistributedDataParallelOptions options = {});
   ~DistributedDataParallel();
-  DistributedDataParallel(const DistributedDataParallel&) = delete;
-  DistributedDataParallel& operator=(const DistributedDataParallel&) = delete;
+  // An object that was moved from can only be destroyed or assigned to.
+  DistributedDataParallel(DistributedDataParallel&&) noexcept;
+  DistributedDataParallel& operator=(DistributedDataParallel&&) noexcept;
 
   // While the returned object lives, backward() adds to the gradients of this rank only. The next backward() without it
   // averages the sum of all: gradient accumulation with one allreduce. Only backward() counts: unlike in PyTorch,
@@ -108,11 +121,11 @@ class DistributedDataParallel {
 
    private:
     friend class DistributedDataParallel;
-    explicit NoSync(DistributedDataParallel& ddp);
-    DistributedDataParallel& ddp_;
+    explicit NoSync(Impl& ddp);
+    Impl& ddp_;
     bool before_;
   };
-  NoSync no_sync() { return NoSync(*this); }
+  NoSync no_sync();
 
   // From the next backward on, `hook` averages the buckets (comm_hooks.hpp). Call it once, on all ranks. Throws
   // Error(usage) the second time.
@@ -129,7 +142,6 @@ class DistributedDataParallel {
   void join(const std::function<void()>& loop, JoinOptions options = {});
 
  private:
-  class Impl;
   std::unique_ptr<Impl> impl_;
 };
 

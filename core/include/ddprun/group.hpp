@@ -54,6 +54,7 @@ struct GroupOptions {
 // ones throw Error(usage). After Error(peer), the group is of no more use.
 class Group {
  public:
+  Group() = default;  // every function of it throws Error(usage), until it is assigned to
   int rank() const;
   int size() const;
   int local_rank() const;  // among the ranks of this group on this host, from 0
@@ -70,8 +71,14 @@ class Group {
   // Returns when all ranks have called it.
   void barrier() const;
 
-  // The same, for finding a rank that hangs: after `timeout` (of the group, if not given) it throws Error(peer) that
-  // names all ranks that have not come. Slow, and each call leaves a few bytes per rank until the job ends.
+  // For a training loop that saves before it ends: whether a rank has received SIGINT, SIGTERM or SIGUSR1 (Slurm, or
+  // Ctrl-C), with the same answer on all ranks. Call it after each step. The first call takes the place of the
+  // program's handlers of these signals. A second SIGINT or SIGTERM ends the process.
+  bool stop_requested() const;
+
+  // The same as barrier(), for finding a rank that hangs: after `timeout` (of the group, if not given) it throws
+  // Error(peer) that names all ranks that have not come. Slow, and each call leaves a few bytes per rank until the job
+  // ends.
   void monitored_barrier(std::optional<std::chrono::milliseconds> timeout = std::nullopt) const;
 
   // Splits the ranks into groups: those with the same color form one, as with MPI_Comm_split and ncclCommSplit. `key`
@@ -98,7 +105,7 @@ class Group {
   // For the classes of the library.
   struct State;
   explicit Group(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  State& state() const { return *state_; }
+  State& state() const;
   std::weak_ptr<State> weak_state() const { return state_; }
 
  private:

@@ -123,7 +123,7 @@ class RunCheckpointer final : public Checkpointer {
     if (state_.rank == 0) {
       if (state_.reducer != nullptr) tensors.add(kOrder, torch::tensor(state_.reducer->bucket_order(), torch::kInt64));
     } else if (state_.own_buffers) {
-      tensors.add(buffers(state_.module), kBuffer);
+      tensors.add(tensors_of(state_.module).buffers(), kBuffer);
     }
     checkpoint::Metadata metadata = options_.state_metadata;
     write_position(position, metadata);
@@ -194,7 +194,7 @@ class RunCheckpointer final : public Checkpointer {
       generator.set_state(tensor_like(generator.get_state(), file, file.at(name)));
     }
     if (state_.rank != 0 && state_.own_buffers) {
-      for (const NamedTensor& buffer : buffers(state_.module)) {
+      for (const NamedTensor& buffer : tensors_of(state_.module).buffers()) {
         torch::Tensor(buffer.tensor).copy_(tensor_like(buffer.tensor, file, file.at(kBuffer + buffer.name)));
       }
     }

@@ -6,17 +6,23 @@ namespace ddprun::train {
 namespace {
 
 template <class Dict>
-void append(std::vector<NamedTensor>& list, const Dict& dict) {
+std::vector<NamedTensor> list_of(const Dict& dict) {
+  std::vector<NamedTensor> list;
   for (const auto& item : dict) {
     if (item.value().defined()) list.push_back({item.key(), item.value()});
   }
+  return list;
 }
 
 }  // namespace
 
-std::vector<NamedTensor> trainable_parameters(const torch::nn::Module& module) {
-  std::vector<NamedTensor> list;
-  append(list, module.named_parameters());
+ModelTensors tensors_of(const torch::nn::Module& module) {
+  return {[&module] { return list_of(module.named_parameters()); },
+          [&module] { return list_of(module.named_buffers()); }};
+}
+
+std::vector<NamedTensor> trainable_parameters(const ModelTensors& model) {
+  std::vector<NamedTensor> list = model.parameters();
   std::set<const void*> seen;
   std::erase_if(list, [&](const NamedTensor& item) {
     return !item.tensor.requires_grad() || !seen.insert(item.tensor.unsafeGetTensorImpl()).second;
@@ -24,16 +30,10 @@ std::vector<NamedTensor> trainable_parameters(const torch::nn::Module& module) {
   return list;
 }
 
-std::vector<NamedTensor> buffers(const torch::nn::Module& module) {
-  std::vector<NamedTensor> list;
-  append(list, module.named_buffers());
-  return list;
-}
-
-std::vector<NamedTensor> state(const torch::nn::Module& module) {
-  std::vector<NamedTensor> list;
-  append(list, module.named_parameters());
-  append(list, module.named_buffers());
+std::vector<NamedTensor> state(const ModelTensors& model) {
+  std::vector<NamedTensor> list = model.parameters();
+  const std::vector<NamedTensor> buffers = model.buffers();
+  list.insert(list.end(), buffers.begin(), buffers.end());
   return list;
 }
 

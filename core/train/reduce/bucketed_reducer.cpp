@@ -66,10 +66,8 @@ void BucketedReducer::add(std::size_t parameter) {
   added_[parameter] = 1;
   if (!is_average(parameters_[parameter].tensor.grad())) {
     copy_in(parameter);
-    if (options_.gradient_as_bucket_view) {
-      const Place place = places_[parameter];
-      buckets_[place.bucket].make_gradient(place.slot, parameters_[parameter]);
-    }
+    const auto [bucket, slot] = places_[parameter];
+    if (options_.gradient_as_bucket_view) buckets_[bucket].make_gradient(slot, parameters_[parameter]);
   }
   mark_ready(parameter);
 }
@@ -179,16 +177,18 @@ void BucketedReducer::mark_ready(std::size_t parameter) {
 
 void BucketedReducer::add_missing() {
   std::string missing;
+  int count = 0;
   for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
     if (added_[parameter] != 0) continue;
     if (!allows_missing()) {
-      missing += (missing.empty() ? "\"" : ", \"") + parameters_[parameter].name + "\"";
+      if (++count <= 8) missing += (count > 1 ? ", \"" : "\"") + parameters_[parameter].name + "\"";
       continue;
     }
     copy_in(parameter);
     mark_ready(parameter);
   }
-  if (!missing.empty()) {
+  if (count > 8) missing += " and " + std::to_string(count - 8) + " more";
+  if (count > 0) {
     throw Error(ExitCode::failure, "no gradient in this step for " + missing +
                                        ": the loss does not depend on them; let the model use them, or " +
                                        options_.unused_advice);

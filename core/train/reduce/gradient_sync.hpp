@@ -1,4 +1,4 @@
-// GradientSync: keeps the gradients and buffers of a module equal on all ranks.
+// GradientSync: keeps the gradients and buffers of a model equal on all ranks.
 #pragma once
 
 #include <torch/torch.h>
@@ -30,13 +30,13 @@ struct GradientSyncOptions {
 // One thread calls it: the one that runs backward. All functions but hold are collective, and throw as the backend.
 class GradientSync {
  public:
-  // Both references must outlive it. The module's parameters must not be replaced meanwhile. Throws Error(usage) if no
+  // The backend must outlive it. The model's parameters must not be replaced meanwhile. Throws Error(usage) if no
   // parameter requires a gradient, and as GradientHooks.
-  GradientSync(torch::nn::Module& module, CommBackend& backend, GradientSyncOptions options);
+  GradientSync(ModelTensors model, CommBackend& backend, GradientSyncOptions options);
 
   // Overwrites parameters and buffers with those of a rank.
   void broadcast_state(int root = 0);
-  // Overwrites the buffers that the module has now (BatchNorm's running statistics), unless broadcast_buffers is off.
+  // Overwrites the buffers that the model has now (BatchNorm's running statistics), unless broadcast_buffers is off.
   void broadcast_buffers(int root = 0);
 
   // While on, backward only adds to this rank's gradients. Returns the value before. Off at first.
@@ -56,7 +56,7 @@ class GradientSync {
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
 
  private:
-  torch::nn::Module& module_;
+  const ModelTensors model_;
   CommBackend& backend_;
   const std::chrono::milliseconds timeout_;
   const bool broadcasts_buffers_;
