@@ -93,6 +93,7 @@ class Supervisor {
     }
     if (!verdict.text.empty()) output_.say(verdict.text);
     output_.flush();
+    fail_if_output_is_lost(verdict);
     return verdict;
   }
 
@@ -346,6 +347,18 @@ class Supervisor {
   std::string stop_text() const {
     const std::string what = stop_signal_ == SIGINT ? "ddprun: interrupted" : "ddprun: terminated";
     return what + (ranks_->killed() ? "; the ranks were killed" : "; all ranks stopped");
+  }
+
+  // A reader that has closed its pipe has read enough.
+  void fail_if_output_is_lost(Verdict& verdict) {
+    for (const Screen* screen : output_.screens()) {
+      if (verdict.code != ExitCode::ok || screen->broken() == 0 || screen->broken() == EPIPE) continue;
+      verdict = {ExitCode::failure, std::string("ddprun: failed: cannot write the output to ") +
+                                        (screen->fd() == STDOUT_FILENO ? "stdout" : "stderr") + ": " +
+                                        std::strerror(screen->broken())};
+      output_.say(verdict.text);
+      output_.flush();
+    }
   }
 
   void warn_if_broken(const Screen& screen) {

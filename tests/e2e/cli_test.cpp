@@ -551,6 +551,7 @@ TEST_CASE("output that a full stdout does not take ends with 1 and one line") {
                          {"bench", "-b", "4", "-e", "4", "-n", "1", "-w", "0", "--rounds", "1"}}) {
     check(Argv{ddprun} + arguments);
   }
+  check(place.training(config, {"data.options.samples=64"}));
   check(place.training(config, {"strategy.kind=single", "data.options.samples=64"}));
   check({ddprun, "evaluate", "--checkpoint", place.new_run().string()});
 }

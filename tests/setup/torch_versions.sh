@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # torch_versions.sh VERSION [FOLDER]: builds ddprun with the Torch of this version from PyPI, runs the tests of the library
 # on it, and builds and runs the programs of examples/ against an installation. ./run-tests does not run this, as it
-# downloads Torch: 0.8 GB, 2 GB in FOLDER. Without FOLDER, all is temporary; with FOLDER, it is kept and used again.
+# downloads Torch: 0.8 GB, 1.2 GB in FOLDER. Without FOLDER, Torch is temporary; with FOLDER, it is kept and used again.
 set -euo pipefail
 version=${1:?usage: torch_versions.sh VERSION [FOLDER]}
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -24,7 +24,8 @@ mapfile -t cuda < <(sed -n 's/^Requires-Dist: \(nvidia-cuda-\(runtime\|cupti\)-c
 if ((${#cuda[@]} == 0)); then mapfile -t cuda < <(grep '^nvidia' "$setup/torch-cpu.txt"); fi
 install_pins "$folder/venv" "${cuda[@]}"
 
-build=$folder/build torch=${wheel[0]}/torch
+# In this tree, so that ccache has what does not depend on Torch.
+build=$root/build/torch-$version torch=${wheel[0]}/torch
 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DDDPRUN_TORCH_DIR=$torch"
 cmake --build "$build" --target product test_ddp
 ctest --test-dir "$build" --output-on-failure -R '^(ddp|headers|examples_library)$'

@@ -168,7 +168,7 @@ struct Fit {
   record::Summary run_ddp(const Job& job, CommBackend& backend, DdpOptions options = {},
                           const std::function<std::unique_ptr<Reducer>(BucketedReducer&)>& wrap = {}) {
     const RankGroup ranks(backend, timeout);
-    GradientSync sync(model->module(), backend, {reducer_options, broadcast_buffers, wrap});
+    GradientSync sync(tensors_of(model->module()), backend, {reducer_options, broadcast_buffers, wrap});
     at_reducer(sync.reducer());
     options.replays = graph != nullptr;
     return fit(job, *ddp_strategy(*model, ranks, sync, options), ranks);

@@ -1,10 +1,10 @@
 #include "tools/conformance/printer.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <iomanip>
 #include <iostream>
+
+#include "base/file.hpp"
 
 namespace ddprun::conformance {
 namespace {
@@ -15,28 +15,19 @@ std::string indented(const std::string& text) {
   return result + '\n';
 }
 
-std::ofstream opened(const std::string& option, const std::string& path) {
-  std::ofstream file;
-  if (path.empty()) return file;
-  file.open(path);
-  if (!file) throw Error(ExitCode::usage, option + ": cannot write " + path + ": " + std::strerror(errno));
-  return file;
-}
-
-void require_written(const std::string& option, const std::string& path, std::ofstream& file) {
-  file.close();
-  if (!file) throw Error(ExitCode::usage, option + ": cannot write " + path);
+void require_folder(const std::string& option, const std::string& path) {
+  if (path.empty()) return;
+  const std::string missing = missing_folder(path);
+  if (!missing.empty()) throw Error(ExitCode::usage, option + " " + path + ": there is no folder " + missing);
 }
 
 }  // namespace
 
 Printer::Printer(const CheckOptions& options, Tested plugin)
-    : verbose_(options.verbose),
-      plugin_(std::move(plugin)),
-      junit_path_(options.junit),
-      json_path_(options.json),
-      junit_(opened("--junit", options.junit)),
-      json_(opened("--json", options.json)) {}
+    : verbose_(options.verbose), plugin_(std::move(plugin)), junit_path_(options.junit), json_path_(options.json) {
+  require_folder("--junit", junit_path_);
+  require_folder("--json", json_path_);
+}
 
 void Printer::add(const Result& result) {
   results_.push_back(result);
@@ -89,14 +80,8 @@ ExitCode Printer::close() {
   std::cout << passed_ << " passed, " << failed_ << " failed, " << skipped_ << " skipped";
   if (not_run_ > 0) std::cout << ", " << not_run_ << " not run";
   std::cout << std::endl;
-  if (!junit_path_.empty()) {
-    write_junit(junit_, plugin_, results_);
-    require_written("--junit", junit_path_, junit_);
-  }
-  if (!json_path_.empty()) {
-    write_json(json_, plugin_, results_, undeclared_);
-    require_written("--json", json_path_, json_);
-  }
+  if (!junit_path_.empty()) replace_file(junit_path_, junit_of(plugin_, results_));
+  if (!json_path_.empty()) replace_file(json_path_, json_of(plugin_, results_, undeclared_));
   return failed_ == 0 ? ExitCode::ok : ExitCode::gate;
 }
 

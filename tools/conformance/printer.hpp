@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <fstream>
 #include <map>
 #include <string>
 #include <utility>
@@ -18,7 +17,7 @@ namespace ddprun::conformance {
 // Prints and counts results.
 class Printer {
  public:
-  // Opens the files of the options now, so that a wrong path costs no run. Throws Error(usage).
+  // Throws Error(usage) if a file of the options would be in a folder that does not exist, so that it costs no run.
   Printer(const CheckOptions& options, Tested plugin);
 
   void add(const Result& result);
@@ -27,7 +26,7 @@ class Printer {
   // Prints the table lines of a world, in the order in which its groups first appeared.
   void end_world(const std::string& world);
   // Prints notes, skips and the counts, and writes the files. The exit code of the suite: ok or gate. Throws
-  // Error(usage) if a file cannot be written.
+  // Error(failure) if a file cannot be written.
   ExitCode close();
 
  private:
@@ -41,7 +40,6 @@ class Printer {
   bool verbose_;
   Tested plugin_;
   std::string junit_path_, json_path_;
-  std::ofstream junit_, json_;
   std::size_t passed_ = 0;
   std::size_t failed_ = 0;
   std::size_t skipped_ = 0;

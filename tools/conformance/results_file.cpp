@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 namespace ddprun::conformance {
 namespace {
@@ -65,7 +66,8 @@ void write_case(std::ostream& to, const Result& one) {
 
 }  // namespace
 
-void write_junit(std::ostream& to, const Tested& plugin, const std::vector<Result>& results) {
+std::string junit_of(const Tested& plugin, const std::vector<Result>& results) {
+  std::ostringstream to;
   std::vector<std::string> worlds;
   std::map<std::string, std::vector<Result>> of_world;
   for (const Result& one : results) {
@@ -84,10 +86,10 @@ void write_junit(std::ostream& to, const Tested& plugin, const std::vector<Resul
     to << "  </testsuite>\n";
   }
   to << "</testsuites>\n";
+  return to.str();
 }
 
-void write_json(std::ostream& to, const Tested& plugin, const std::vector<Result>& results,
-                const std::vector<Skipped>& undeclared) {
+std::string json_of(const Tested& plugin, const std::vector<Result>& results, const std::vector<Skipped>& undeclared) {
   nlohmann::ordered_json all;
   all["plugin"] = plugin.name;
   all["version"] = plugin.version;
@@ -110,7 +112,7 @@ void write_json(std::ostream& to, const Tested& plugin, const std::vector<Result
     all["undeclared"].push_back({{"what", one.what}, {"combinations", one.combinations}});
   }
   // A plugin may log any bytes.
-  to << all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+  return all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }
 
 }  // namespace ddprun::conformance

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <ostream>
 #include <string>
 #include <vector>
 
@@ -21,10 +20,9 @@ struct Tested {
 
 // One <testsuite> for each world, in which the name of a test case is unique. A case that was not run has <skipped>,
 // with a message that starts with "not run: ".
-void write_junit(std::ostream& to, const Tested& plugin, const std::vector<Result>& results);
+std::string junit_of(const Tested& plugin, const std::vector<Result>& results);
 // {"plugin", "version", "path", "seed", "passed", "failed", "skipped", "not_run", "cases": [{"world", "group", "name",
 // "state", "text", "notes"}], "undeclared": [{"what", "combinations"}]}
-void write_json(std::ostream& to, const Tested& plugin, const std::vector<Result>& results,
-                const std::vector<Skipped>& undeclared);
+std::string json_of(const Tested& plugin, const std::vector<Result>& results, const std::vector<Skipped>& undeclared);
 
 }  // namespace ddprun::conformance
