@@ -23,6 +23,8 @@ Class class_of(const RankEnd& end) {
   if (end.stopped || end.lost > 0) return Class::signal;
   if (end.hung) return Class::hung;
   if (end.killed_by_launcher) return Class::none;
+  // An exception that nothing catches ends a program so, also that of a lost peer.
+  if (end.signal == SIGABRT) return Class::own_failure;
   if (end.signal != 0) return Class::signal;
   if (end.exit_code != 0) return class_of(static_cast<ExitCode>(end.exit_code));
   return Class::none;

@@ -31,7 +31,7 @@ struct RankEnd {
 };
 
 // The first cause among `ends`, or null if no rank failed. First come deaths by a signal that the launcher did not
-// send, and lost nodes. Then come a rank's own failures (a report, or an exit code other than 5), and then ranks that
+// send, and lost nodes. Then come a rank's own failures (a report, SIGABRT, or an exit code other than 5), and then ranks that
 // hung. Last comes code 5 of ranks that lost a peer. A rank that reported before it died counts by its report, because
 // its death only followed from that. Among equals, the earlier one.
 const RankEnd* first_cause(const std::vector<RankEnd>& ends);

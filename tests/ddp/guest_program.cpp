@@ -110,6 +110,15 @@ int join_in_child() {
   return 0;
 }
 
+// Rank 1 ends with a code of its own, and the others wait for it in a collective.
+int exit_alone() {
+  const ddprun::Group group = ddprun::init();
+  group.barrier();
+  if (group.rank() == 1) std::_Exit(7);
+  group.barrier();
+  return 0;
+}
+
 // Steps until a rank has got a signal; then rank 0 saves.
 int train_until_signal() {
   const ddprun::Group group = ddprun::init();
@@ -161,6 +170,7 @@ const std::map<std::string, std::function<int()>> kActs = {
     {"child_returns", [] { return with_child([] { return 7; }, {}); }},
     {"child_joins", [] { return with_child(join_in_child, {}); }},
     {"train_until_signal", train_until_signal},
+    {"exit_alone", exit_alone},
     {"save_alone", save_alone},
     {"hang", [] { return hang(false); }},
     {"hang_on", [] { return hang(true); }},

@@ -125,6 +125,15 @@ TEST_CASE("the exit code of the program is that of the launcher") {
   }
 }
 
+TEST_CASE("a rank that ends alone is named, with its code, and not those that lose it") {
+  for (const int ranks : {2, 3}) {
+    const auto result = run(ranks, "exit_alone");
+    CHECK(result.code == 7);
+    CHECK_MESSAGE(contains(last_line(result.err), "ddprun: failed: rank 1 ("), result.err);
+    CHECK_MESSAGE(contains(last_line(result.err), "exited with code 7"), result.err);
+  }
+}
+
 TEST_CASE("a script may be the rank, and start the program") {
   Words command = {DDPRUN_PROGRAM, "launch", "-n", "2", "sh", "-c", "\"$@\"; code=$?; exit $code", "sh"};
   command.insert(command.end(), {USER_PROGRAM, "twice"});

@@ -46,6 +46,12 @@ int rank_of_cause(const std::vector<RankEnd>& ends) {
   return cause == nullptr ? -1 : cause->rank;
 }
 
+TEST_CASE("a rank that aborts after another one has exited is not the first cause") {
+  const std::vector<RankEnd> ends = {killed(0, SIGABRT, 2), exited(1, 7, 1)};
+  CHECK(first_cause(ends)->rank == 1);
+  CHECK(first_cause({killed(0, SIGSEGV, 2), exited(1, 7, 1)})->rank == 0);
+}
+
 TEST_CASE("if all ended well there is no cause") {
   CHECK(rank_of_cause({exited(0, 0, 1), exited(1, 0, 2)}) == -1);
 }
@@ -68,7 +74,7 @@ TEST_CASE("a rank's own failure precedes the failures of ranks that lost a peer"
 }
 
 TEST_CASE("among equals the earlier one is the cause, by the time of its report if there is one") {
-  CHECK(rank_of_cause({killed(0, SIGSEGV, 5), killed(1, SIGABRT, 4)}) == 1);
+  CHECK(rank_of_cause({killed(0, SIGSEGV, 5), killed(1, SIGBUS, 4)}) == 1);
   CHECK(rank_of_cause({reported(0, ExitCode::failure, 3, exited(0, 1, 4)),
                        reported(1, ExitCode::failure, 2, exited(1, 1, 9))}) == 1);
 }

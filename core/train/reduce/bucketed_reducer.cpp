@@ -190,7 +190,7 @@ void BucketedReducer::add_missing() {
   if (count > 8) missing += " and " + std::to_string(count - 8) + " more";
   if (count > 0) {
     throw Error(ExitCode::failure, "no gradient in this step for " + missing +
-                                       ": the loss does not depend on them; let the model use them, or " +
+                                       ": the loss does not depend on these parameters; let the model use them, or " +
                                        options_.unused_advice);
   }
 }
