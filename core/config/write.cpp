@@ -92,8 +92,9 @@ string also takes a number or a date without quotes: `--set experiment.name=$SLU
 `--set model.options.width=64`.
 
 Durations are strings with a unit: `"500ms"`, `"30s"`, `"2m"`, `"1h"`. Sizes in MiB are numbers. Keys that the chosen
-strategy or optimizer does not use are allowed, so that one file can be varied, and named in one line of the log. Only
-on the command line (`-n`, `--set launch.nproc`) are several ranks refused for a strategy that trains in one process.
+strategy or optimizer does not use are allowed, so that one file can be varied, and named in one line of the log. Several
+ranks are refused for a strategy that trains in one process: always if the command line asks for them (`-n`,
+`--set launch.nproc`), and for a file that gives `launch.nproc` and no `strategy.kind`.
 The run folder holds the resolved configuration, with every key written out; running that file again is the same run.
 
 Files and folders that a config names as input are relative to the folder of the config: `data.root`, `data.difficulty`,

@@ -150,6 +150,9 @@ inline std::string unknown_argument(const CLI::App& cli, const std::string& argu
   if (!setting.empty() && chosen_command(cli).get_option_no_throw("--set") != nullptr) {
     return text + "; to set a key, use " + setting;
   }
+  if (argument == "=" && chosen_command(cli).get_option_no_throw("--set") != nullptr) {
+    return text + "; write --set KEY=VALUE without blanks around \"=\"";
+  }
   add_words(cli, more_words);
   return text + did_you_mean(argument, more_words);
 }

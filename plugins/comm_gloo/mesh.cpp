@@ -135,7 +135,9 @@ Mesh::Mesh(const Host& host, const std::vector<host::Place>& places)
     serve(host, connect(host, places));
   } catch (const gloo::IoException& error) {
     const auto status = watchdog_.is_late() ? CommStatus::timeout : CommStatus::peer_lost;
-    throw CommError(status, std::string("the ranks could not connect: ") + without_location(error.what()));
+    throw CommError(status, std::string("the ranks could not connect: ") + without_location(error.what()) +
+                                "; this rank listens on " + with_interface(address_, network_interfaces()) +
+                                (address_.starts_with("127.") ? "" : kNameInterface));
   }
 }
 
@@ -202,8 +204,8 @@ void Mesh::connect_pairs(const Host& host, const std::vector<Address>& addresses
     try {
       pairs_->getPair(rank)->connect(address);
     } catch (const gloo::IoException& error) {
-      if (!is_refused(error) && !watchdog_.is_over()) throw;
-      problem = without_location(error.what());
+      problem = "rank " + std::to_string(rank) + " at " + text_of(address) + ": " + without_location(error.what());
+      if (!is_refused(error) && !watchdog_.is_over()) throw gloo::IoException(problem);
     }
     // A pair that was closed meanwhile reports no error.
     if (host.aborted()) throw CommError(CommStatus::aborted, "aborted");

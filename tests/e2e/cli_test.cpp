@@ -527,6 +527,18 @@ TEST_CASE("a config from a pipe or a redirected file is validated, trains on one
   CHECK(place.leftovers().empty());
 }
 
+TEST_CASE("the line that resumes a run from a pipe has the config of its folder, and no fault") {
+  Workplace place;
+  const auto killed =
+      run_in_shell(place, "cat " + place.config(kLinear) + " | \"$0\" \"$@\"",
+                   place.training("/dev/stdin", {"data.options.samples=128", "train.epochs=4", "faults.kind=kill",
+                                                 "faults.step=3", "checkpoint.every_steps=2"}));
+  CHECK(killed.code == 5);
+  const std::string run = place.new_run().string();
+  CHECK_MESSAGE(contains(killed.err, "to resume: ddprun --config " + run + "/config.toml --set "), killed.err);
+  CHECK(!contains(killed.err, "--set faults."));
+}
+
 TEST_CASE("output that a full stdout does not take ends with 1 and one line") {
   if (!std::filesystem::is_character_file("/dev/full")) {
     std::cout << "skipped: there is no /dev/full" << std::endl;
@@ -552,6 +564,7 @@ TEST_CASE("output that a full stdout does not take ends with 1 and one line") {
     check(Argv{ddprun} + arguments);
   }
   check(place.training(config, {"data.options.samples=64"}));
+  place.new_run();
   check(place.training(config, {"strategy.kind=single", "data.options.samples=64"}));
   check({ddprun, "evaluate", "--checkpoint", place.new_run().string()});
 }

@@ -27,7 +27,7 @@ TEST_CASE("a sweep ranks its trials, and continues after one that fails") {
   const auto lines = lines_of(result.out);
   REQUIRE(lines.size() >= 4);
   CHECK(lines[1].starts_with("0.05"));
-  CHECK(contains(result.err, "the test set chooses the trial (test.loss)"));
+  CHECK(contains(result.out, "The test set chose it, so its results"));
 }
 
 TEST_CASE("a sweep ranks its trials by their validation sets, and refuses to where one is missing") {

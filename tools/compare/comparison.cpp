@@ -121,10 +121,20 @@ void look_for_repeats(Comparison& comparison) {
 Split split_of(const Member& member, bool per_sample) {
   const Figures& figures = member.typical.figures;
   Split split = figures.split;
+  // A strategy of one process has nothing to communicate: what is measured there is the reading of the clock.
+  if (member.variant.loaded.experiment.strategy.kind != "ddp") split.comm = 0;
   if (!per_sample) return split;
   const double steps = static_cast<double>(figures.step_times.size()) / static_cast<double>(figures.samples);
   for (const PartOfStep& part : parts_of_step({split})) split.*part.member *= steps;
   return split;
+}
+
+// Whether the runs show which of the two is slower.
+bool is_decided(const Comparison& comparison, std::size_t a, std::size_t b) {
+  return std::any_of(comparison.against.begin(), comparison.against.end(), [&](const Against& against) {
+    const bool differs = against.verdict == Verdict::faster || against.verdict == Verdict::slower;
+    return differs && (against.member == a || against.member == b);
+  });
 }
 
 // About the variant that took the most time, also where there is no verdict that it is slower; about the first one if
@@ -144,10 +154,7 @@ std::string why_not_faster(const Comparison& comparison) {
   const bool per_sample = is_per_sample(comparison);
   const Split split = split_of(slower, per_sample), other = split_of(faster, per_sample);
   std::string text = slower.variant.name + ": " + ceiling_of(split, lever_of(comparison.differing)) + ".";
-  constexpr double kLeast = 1.05;  // of single runs: less says nothing
-  const bool known =
-      comparison.against.front().verdict != Verdict::single_run || split.total() > kLeast * other.total();
-  if (slow == fast || !known) return text;
+  if (slow == fast || !is_decided(comparison, slow, fast)) return text;
   return text + fmt::format(" In the runs with the median step time, a {} took {} longer than with {}: {}.",
                             measure_of(comparison), console::human_time(split.total() - other.total()),
                             faster.variant.name, difference_of(split, other));

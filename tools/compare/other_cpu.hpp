@@ -31,6 +31,9 @@ class CpuMeter {
   const Ticks begin_;
 };
 
+// More than this share makes a measurement doubtful.
+constexpr double kDisturbing = 0.05;
+
 // The share of a machine's CPU time, 0 to 1, that went to programs outside all parts of the run; with several machines,
 // the largest. NaN if no machine was measured for at least a twentieth of a second.
 double other_share(const std::vector<CpuUse>& parts);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "console/units.hpp"
+#include "tools/compare/other_cpu.hpp"
 #include "tools/compare/speedup.hpp"
 
 namespace ddprun::compare {
@@ -34,8 +35,7 @@ std::string served(const Figures& figures) {
   return figures.algorithm + (figures.transport.empty() ? "" : "/" + figures.transport);
 }
 
-constexpr double kDisturbing = 0.05;  // share of the CPU time
-constexpr double kCredible = 1.1;     // efficiency
+constexpr double kCredible = 1.1;  // efficiency
 
 // Steps 1, 2, 5, 10, 20, 50, ... and the last.
 std::vector<std::size_t> some_steps(std::size_t steps) {
@@ -128,7 +128,9 @@ report::TitledTable verdict_table(const Comparison& comparison) {
     const bool bounded = std::isfinite(ratio.high);
     table.row({comparison.members[against.member].variant.name, text(against.verdict), number(1 / ratio.value, 3),
                number(ratio.value, 3), bounded ? fmt::format("{:.3f} .. {:.3f}", ratio.low, ratio.high) : "-",
-               bounded ? fmt::format("{:.3f}", against.adjusted_p) : "-"});
+               !bounded                      ? "-"
+               : against.adjusted_p < 0.0005 ? "< 0.001"
+                                             : fmt::format("{:.3f}", against.adjusted_p)});
   }
   return {
       "Verdict by the time for a " + measure_of(comparison) + (comparison.interleaved ? "" : " (runs not interleaved)"),
@@ -161,7 +163,10 @@ std::vector<std::string> answers(const Comparison& comparison) {
     const bool twin = comparison.members[against.member].twin;
     lines.push_back((twin ? "Noise floor: " : "") + sentence(comparison, against));
   }
-  lines.push_back("Why not faster? " + comparison.ceiling);
+  const bool is_decided = std::any_of(comparison.against.begin(), comparison.against.end(), [](const Against& against) {
+    return against.verdict == Verdict::faster || against.verdict == Verdict::slower;
+  });
+  lines.push_back((is_decided ? "Why not faster? " : "Most of a step's time: ") + comparison.ceiling);
   return lines;
 }
 
@@ -218,7 +223,8 @@ std::vector<std::pair<std::string, std::vector<std::string>>> parity_sentences(c
     all.emplace_back(comparison.members[against.member].variant.name + " against " + base, sentences(against.parity));
   }
   if (!comparison.loss_repeats.empty()) {
-    all.emplace_back("losses equal bit for bit in all runs", std::vector{listed(comparison.loss_repeats)});
+    all.emplace_back("all runs of the same variant have equal losses, bit for bit",
+                     std::vector{listed(comparison.loss_repeats)});
   }
   if (!comparison.loss_varies.empty()) {
     all.emplace_back("losses that vary from run to run", std::vector{listed(comparison.loss_varies)});

@@ -164,7 +164,7 @@ Chart scaling_chart(const std::string& title, const std::map<std::string, Throug
     lines.series.push_back({way.empty() ? "single" : way, points, false});
   }
   lines.series.push_back({"ideal", {base, {most, base.y * most / base.x}}, true});
-  const std::string of_runs = runs == 1 ? "" : fmt::format(" Each point is the median of its runs: up to {}.", runs);
+  const std::string of_runs = runs == 1 ? "" : fmt::format(" Each point is the median of up to {} runs.", runs);
   Chart chart = whole_chart(title, "The dashed line is ideal scaling from the fewest ranks." + of_runs + also, lines);
   chart.table = scaling_table(lines, base);
   return chart;

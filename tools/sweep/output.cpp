@@ -70,9 +70,16 @@ std::vector<std::string> about_best(const Request& request, const std::vector<Tr
   std::string command = "ddprun --config " + console::shell_word(best.variant.file);
   for (const std::string& path : request.running.plugin_paths) command += " --plugin-path " + console::shell_word(path);
   for (const std::string& override_ : best.variant.overrides) command += " --set " + console::shell_word(override_);
-  return {fmt::format("Best by {}: {}, {}.", request.by, best.variant.name, outcome_text(best, request.by)),
-          "Again: " + command,
-          "Each setting had one run: settings that are close to each other can change places with another seed."};
+  std::vector<std::string> lines = {
+      fmt::format("Best by {}: {}, {}.", request.by, best.variant.name, outcome_text(best, request.by)),
+      "Again: " + command};
+  if (request.by.starts_with("test.")) {
+    lines.push_back(
+        "The test set chose it, so its results are better than those on new data; data.validation avoids that.");
+  }
+  lines.push_back(
+      "Each setting had one run: settings that are close to each other can change places with another seed.");
+  return lines;
 }
 
 console::Table sweep_table(const Request& request, const std::vector<TrialResult>& results) {

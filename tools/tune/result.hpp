@@ -15,6 +15,7 @@ struct Result {
   std::string name;    // of the run: model and data
   std::string folder;  // with all that was measured
   int64_t hosts = 1, ranks = 1;
+  double other_cpu = 0;  // share of this machine's CPU time that other programs used meanwhile; NaN: unknown
   Basis basis;
   Settings own, chosen;
   std::optional<Verified> verified;  // none: there was nothing to compare

@@ -9,6 +9,7 @@
 
 #include "base/file.hpp"
 #include "base/version.hpp"
+#include "tools/compare/other_cpu.hpp"
 #include "tools/compare/variant.hpp"
 #include "tools/tune/measure.hpp"
 #include "tools/tune/result.hpp"
@@ -56,7 +57,9 @@ void lead(const Request& request, const config::Experiment& experiment, Session&
   Result result;
   result.hosts = session.hosts();
   result.ranks = session.ranks();
+  const compare::CpuMeter meter;
   Measurement measured = measure(request, experiment, session);
+  result.other_cpu = compare::other_share({meter.use()});
   result.name = measured.name;
   result.folder = measured.folder;
   result.basis = std::move(measured.basis);

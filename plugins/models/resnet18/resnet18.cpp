@@ -87,9 +87,9 @@ class ResNet18 final : public ddprun::Classifier {
     if (!network_.is_training() || input.size(0) > 1 || std::max(input.size(2), input.size(3)) > reduction_) return;
     throw std::invalid_argument("a batch of one image of the shape " +
                                 ddprun::shape_text(input.sizes().slice(1).vec()) +
-                                " leaves BatchNorm a single value; choose a larger data.batch_size, data.last = "
-                                "\"drop\" if only the last batch "
-                                "of an epoch is too small, or model.options.stem = \"small\"");
+                                " leaves BatchNorm a single value; choose a larger data.batch_size, or data.last = "
+                                "\"drop\" if only the last batch of an epoch is too small" +
+                                (reduction_ > reduction(Stem::small) ? ", or model.options.stem = \"small\"" : ""));
   }
 
   ddprun::SampleShape shape_;

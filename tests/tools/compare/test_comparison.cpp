@@ -31,6 +31,7 @@ Figures some_figures(double step) {
 Member some_member(const std::string& name, const std::vector<double>& steps) {
   Member member;
   member.variant.name = name;
+  member.variant.loaded.experiment.strategy.kind = name == "single" ? "single" : "ddp";
   for (const double step : steps) {
     member.runs.push_back(some_figures(step));
     member.dirs.push_back("runs/" + name);
@@ -45,7 +46,6 @@ Comparison some_comparison() {
       some_member("a", {1.00, 1.01, 0.99, 1.00, 1.01}), some_member("a (twin)", {1.01, 0.99, 1.00, 1.00, 1.00}),
       some_member("b", {1.10, 1.12, 1.09, 1.10, 1.11}), some_member("c", {0.98, 1.03, 1.00, 0.99, 1.02})};
   comparison.members[1].twin = true;
-  for (Member& member : comparison.members) member.variant.loaded.experiment.strategy.kind = "ddp";
   comparison.members[2].variant.loaded.experiment.comm.algorithm = "tree";
   comparison.environment = {{"ddprun", "0.1.0"}, {"host", "<here>"}};
   return comparison;

@@ -115,10 +115,14 @@ TEST_CASE("the best trial has a command line that repeats it, and losses have en
   next.epochs = best.epochs;
   next.epochs[0].test_loss = 1.235e-6;
   const auto lines = about_best(request, {best, next});
-  REQUIRE(lines.size() == 3);
+  REQUIRE(lines.size() == 4);
   CHECK(lines[0] == "Best by test.loss: lr=0.00123456789, finished after epoch 1, test loss 1.234e-06.");
   CHECK(lines[1] == "Again: ddprun --config 'my exp.toml' --set train.epochs=2 --set optimizer.lr=0.00123456789");
-  CHECK(contains(lines[2], "one run"));
+  CHECK(lines[2].starts_with("The test set chose it, so its results are better than those on new data; "));
+  CHECK(contains(lines[3], "one run"));
+  request.by = "validation.loss";
+  CHECK(about_best(request, {best, next}).size() == 3);
+  request.by = "test.loss";
   const auto rows = sweep_table(request, {best, next}).rows();
   CHECK(rows[0][0] == "0.00123456789");
   CHECK(rows[0][1] != rows[1][1]);
