@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # headers_test.sh BUILD TORCH_DIR: the public headers of an installation, which is moved. Each is compiled by itself: all
-# in C++20, those outside of plugin/ in C++17 too, and the C headers in C11 and C++17. Headers with Torch, which take long,
-# are compiled together, in C++17 in reverse order. Folders named detail are not public.
+# in C++20, those outside of plugin/ in C++17 too, and the C headers in C11 and C++17. Headers with Torch, which take
+# long, are compiled together, and in reverse order: in C++17, or in C++20 if Torch needs it. Folders named detail are
+# not public.
 set -euo pipefail
 build=$1 torch=$2
 source "$(dirname "$0")/moved_prefix.sh"
@@ -11,16 +12,19 @@ with_torch=(-isystem "$torch/include" -isystem "$torch/include/torch/csrc/api/in
 # compile STANDARD "HEADER..." [OPTION...]
 failed=no
 compile() {
-  local standard=$1 headers=$2 source=$box/$1.cpp
+  local standard=$1 headers=$2 source=$box/$1-$BASHPID.cpp
   shift 2
-  if [[ $standard == c11 ]]; then source=$box/$standard.c; fi
+  if [[ $standard == c11 ]]; then source=${source%.cpp}.c; fi
   # shellcheck disable=SC2086
   { printf '#include <%s>\n' $headers; echo 'int not_empty;'; } >"$source"
-  gcc "-std=$standard" "${strict[@]}" "$@" -c "$source" -o "$source.o" >"$box/log-$standard" 2>&1 && return
+  gcc "-std=$standard" "${strict[@]}" "$@" -c "$source" -o "$source.o" >"$source.log" 2>&1 && return
   echo "$headers, in $standard:"
-  head -n 30 "$box/log-$standard"
+  head -n 30 "$source.log"
   failed=yes
 }
+
+oldest=c++17
+if grep -q -e -std=c++20 "$build/ddprun-ddp.pc"; then oldest=c++20; fi
 
 cd "$prefix/include"
 torch_headers='' torch_free=()
@@ -36,9 +40,9 @@ for needed in ddprun/ddp.hpp ddprun/group.hpp ddprun/plugin/model_plugin.hpp; do
 done
 
 {
-  # The library's, which need C++17.
+  # The library's.
   reversed=$(tr ' ' '\n' <<<"$torch_headers" | grep -v /plugin/ | tac | tr '\n' ' ')
-  compile c++17 "$reversed" "${with_torch[@]}"
+  compile "$oldest" "$reversed" "${with_torch[@]}"
   for header in "${torch_free[@]}"; do
     case $header in
       *.h) compile c11 "$header"; compile c++17 "$header" ;;
