@@ -1,8 +1,5 @@
 // DistributedDataParallel in a program that is not ours, started by `ddprun launch` and by env://.
-#include "ddp/launched.hpp"
-#include "launch/free_port.hpp"
-
-#include <memory>
+#include "ddp/env_launched.hpp"
 
 namespace ddprun::testing {
 namespace {
@@ -122,17 +119,11 @@ TEST_CASE("errors: one line, the exit code of the cause, and no rank stays") {
 }
 
 TEST_CASE("ranks that another launcher has started") {
-  const std::string port = std::to_string(launch::testing::FreePort().number);
   for (const std::string act : {"train", "throws"}) {
     CAPTURE(act);
-    std::vector<std::unique_ptr<Process>> ranks;
-    for (int rank = 0; rank < 2; ++rank) {
-      ranks.push_back(std::make_unique<Process>(
-          Words{USER_PROGRAM, act},
-          Words{"RANK=" + std::to_string(rank), "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}));
-    }
-    for (int rank = 0; rank < 2; ++rank) {
-      const auto result = ranks[static_cast<std::size_t>(rank)]->wait(std::chrono::seconds(60));
+    const auto results = run_by_environment(2, act);
+    for (const std::size_t rank : {0U, 1U}) {
+      const auto& result = results[rank];
       const int of_failure = rank == 1 ? 1 : 5;  // rank 0 has lost its peer
       CHECK_MESSAGE(result.code == (act == "train" ? 0 : of_failure), result.err);
       if (act == "throws") CHECK_MESSAGE(contains(result.err, "the disk is on fire"), result.err);

@@ -1,9 +1,7 @@
 // The library is a guest in the program: it leaves the program's signals, handlers and processes as they are.
 #include <csignal>
-#include <memory>
 
-#include "ddp/launched.hpp"
-#include "launch/free_port.hpp"
+#include "ddp/env_launched.hpp"
 #include "launch/text.hpp"
 
 namespace ddprun::testing {
@@ -24,15 +22,7 @@ TEST_CASE("init() again makes another group of the same ranks, after the first h
 }
 
 TEST_CASE("init() again under another launcher is one clear error") {
-  const std::string port = std::to_string(launch::testing::FreePort().number);
-  std::vector<std::unique_ptr<Process>> ranks;
-  for (int rank = 0; rank < 2; ++rank) {
-    ranks.push_back(std::make_unique<Process>(
-        Words{USER_PROGRAM, "twice"},
-        Words{"RANK=" + std::to_string(rank), "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}));
-  }
-  for (const auto& rank : ranks) {
-    const auto result = rank->wait(std::chrono::seconds(60));
+  for (const auto& result : run_by_environment(2, "twice")) {
     CHECK(result.code == 128 + SIGABRT);
     CHECK_MESSAGE(contains(result.err, "init() is called a second time, and env:// has started the ranks"), result.err);
   }

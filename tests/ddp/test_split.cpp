@@ -2,12 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "ddp/launched.hpp"
-#include "launch/free_port.hpp"
+#include "ddp/env_launched.hpp"
 #include "support/contains.hpp"
 
 namespace ddprun::testing {
@@ -38,16 +36,8 @@ TEST_CASE("groups by color and key, at once, and groups of groups") {
 }
 
 TEST_CASE("ranks that another launcher has started") {
-  const std::string port = std::to_string(launch::testing::FreePort().number);
-  std::vector<std::unique_ptr<Process>> ranks;
-  for (int rank = 0; rank < 4; ++rank) {
-    ranks.push_back(std::make_unique<Process>(
-        Words{USER_PROGRAM, "halves"},
-        Words{"RANK=" + std::to_string(rank), "WORLD_SIZE=4", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}));
-  }
-  for (std::size_t rank = 0; rank < 4; ++rank) {
-    CHECK(sorted_lines(ranks[rank]->wait(std::chrono::seconds(60))) == Words{kHalves[rank]});
-  }
+  const auto results = run_by_environment(4, "halves");
+  for (std::size_t rank = 0; rank < 4; ++rank) CHECK(sorted_lines(results[rank]) == Words{kHalves[rank]});
 }
 
 TEST_CASE("groups of some ranks only") {

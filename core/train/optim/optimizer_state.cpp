@@ -76,17 +76,22 @@ void visit_parts(optim::OptimizerParamState& state, const optim::OptimizerOption
   }
 }
 
+template <class Options, class State>
+void make_if(const optim::OptimizerOptions& options, std::unique_ptr<optim::OptimizerParamState>& state) {
+  if (dynamic_cast<const Options*>(&options) != nullptr) state = std::make_unique<State>();
+}
+
 // The options show the kind of a ShardedOptimizer too.
 std::unique_ptr<optim::OptimizerParamState> empty_state(const optim::OptimizerOptions& options) {
-  const auto is = [&]<class Options>(const Options*) { return dynamic_cast<const Options*>(&options) != nullptr; };
-  constexpr const void* none = nullptr;
-  if (is(static_cast<const optim::SGDOptions*>(none))) return std::make_unique<optim::SGDParamState>();
-  if (is(static_cast<const optim::AdamOptions*>(none))) return std::make_unique<optim::AdamParamState>();
-  if (is(static_cast<const optim::AdamWOptions*>(none))) return std::make_unique<optim::AdamWParamState>();
-  if (is(static_cast<const optim::RMSpropOptions*>(none))) return std::make_unique<optim::RMSpropParamState>();
-  if (is(static_cast<const optim::AdagradOptions*>(none))) return std::make_unique<optim::AdagradParamState>();
-  if (is(static_cast<const optim::LBFGSOptions*>(none))) return std::make_unique<optim::LBFGSParamState>();
-  refuse_kind();
+  std::unique_ptr<optim::OptimizerParamState> state;
+  make_if<optim::SGDOptions, optim::SGDParamState>(options, state);
+  make_if<optim::AdamOptions, optim::AdamParamState>(options, state);
+  make_if<optim::AdamWOptions, optim::AdamWParamState>(options, state);
+  make_if<optim::RMSpropOptions, optim::RMSpropParamState>(options, state);
+  make_if<optim::AdagradOptions, optim::AdagradParamState>(options, state);
+  make_if<optim::LBFGSOptions, optim::LBFGSParamState>(options, state);
+  if (state == nullptr) refuse_kind();
+  return state;
 }
 
 template <class Number>
