@@ -34,7 +34,7 @@ struct Crash {
 };
 
 // From now on, a signal that an error in this process causes (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) first runs
-// `report` on a separate thread, for at most two seconds. Then the signal ends the process as before. Call it once,
+// `report` on a separate thread, for at most ten seconds. Then the signal ends the process as before. Call it once,
 // on the main thread; its stack may overflow.
 void report_crashes(std::function<void(const Crash&)> report);
 

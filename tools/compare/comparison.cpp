@@ -129,11 +129,10 @@ Split split_of(const Member& member, bool per_sample) {
   return split;
 }
 
-// Whether the runs show which of the two is slower.
+// The same of two members.
 bool is_decided(const Comparison& comparison, std::size_t a, std::size_t b) {
   return std::any_of(comparison.against.begin(), comparison.against.end(), [&](const Against& against) {
-    const bool differs = against.verdict == Verdict::faster || against.verdict == Verdict::slower;
-    return differs && (against.member == a || against.member == b);
+    return is_decided(against.verdict) && (against.member == a || against.member == b);
   });
 }
 

@@ -52,6 +52,10 @@ enum class Verdict {
 };
 // By the adjusted p, at 5 %; never `single_run` or `disturbed`.
 Verdict verdict_of(const Ratio& ratio, double adjusted_p);
+// Whether the runs show which of the two is slower.
+inline bool is_decided(Verdict verdict) {
+  return verdict == Verdict::faster || verdict == Verdict::slower;
+}
 // "faster", "slower", "no difference that this number of runs can show", "no verdict from a single run", "no verdict,
 // because of other programs"
 std::string text(Verdict verdict);

@@ -163,10 +163,9 @@ std::vector<std::string> answers(const Comparison& comparison) {
     const bool twin = comparison.members[against.member].twin;
     lines.push_back((twin ? "Noise floor: " : "") + sentence(comparison, against));
   }
-  const bool is_decided = std::any_of(comparison.against.begin(), comparison.against.end(), [](const Against& against) {
-    return against.verdict == Verdict::faster || against.verdict == Verdict::slower;
-  });
-  lines.push_back((is_decided ? "Why not faster? " : "Most of a step's time: ") + comparison.ceiling);
+  const bool decided = std::any_of(comparison.against.begin(), comparison.against.end(),
+                                   [](const Against& against) { return is_decided(against.verdict); });
+  lines.push_back((decided ? "Why not faster? " : "Most of a step's time: ") + comparison.ceiling);
   return lines;
 }
 
@@ -201,8 +200,7 @@ std::vector<std::string> warnings(const Comparison& comparison) {
                     member.variant.name, 100 * efficiency));
   }
   for (const Against& against : comparison.against) {
-    const bool differs = against.verdict == Verdict::faster || against.verdict == Verdict::slower;
-    if (comparison.members[against.member].twin && differs) {
+    if (comparison.members[against.member].twin && is_decided(against.verdict)) {
       lines.push_back(
           "A variant differs from its twin: the machine is not quiet enough for this comparison, or this verdict is "
           "one of "

@@ -122,7 +122,8 @@ TEST_CASE("a parameter without a gradient is named") {
   const auto backend = comm::single_process_backend();
   Replica replica(*backend, {}, true);
   CHECK(testing::error_of([&] { replica.step(input_of(0, 0)); }) ==
-        "1: no gradient in this step for \"spare.weight\", \"spare.bias\": the loss does not depend on these parameters; let the "
+        "1: no gradient in this step for \"spare.weight\", \"spare.bias\": the loss does not depend on these "
+        "parameters; let the "
         "model "
         "use them, or set strategy.find_unused_parameters = true");
 }
