@@ -14,13 +14,7 @@ void hooked(const ddprun::Group& group, const ddprun::CommHook& hook, int64_t hi
   Net net(hidden);
   ddprun::DistributedDataParallel ddp(net, group, {.bucket_cap_mb = 1e-4});
   if (hook) ddp.register_comm_hook(hook);
-  torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
-  for (int step = 0; step < 10; ++step) {
-    sgd.zero_grad();
-    loss_of(net, part_of(group, inputs()), part_of(group, targets())).backward();
-    sgd.step();
-  }
-  print_state(group, net);
+  train_ten_steps(group, net);
   std::printf("loss %.6f\n", loss_of(net, inputs(), targets()).item<double>());
 }
 

@@ -64,4 +64,15 @@ inline Tensor loss_of(Net& net, const Tensor& input, const Tensor& target) {
   return torch::nn::functional::cross_entropy(net.forward(input), target);
 }
 
+// Each rank has its part of the samples. Prints the state.
+inline void train_ten_steps(const ddprun::Group& group, Net& net) {
+  torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  for (int step = 0; step < 10; ++step) {
+    sgd.zero_grad();
+    loss_of(net, part_of(group, inputs()), part_of(group, targets())).backward();
+    sgd.step();
+  }
+  print_state(group, net);
+}
+
 }  // namespace program

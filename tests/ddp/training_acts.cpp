@@ -122,13 +122,7 @@ void list_of_parameters(const ddprun::Group& group) {
     const auto held = first.no_sync();
     ddp = std::move(first);
   }
-  torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
-  for (int step = 0; step < 10; ++step) {
-    sgd.zero_grad();
-    loss_of(net, part_of(group, inputs()), part_of(group, targets())).backward();
-    sgd.step();
-  }
-  print_state(group, net);
+  train_ten_steps(group, net);
 }
 
 // A module of TorchScript, with a buffer.

@@ -68,10 +68,6 @@ bool explains(double others, double factor) {
   return 1 - others < std::fmin(factor, 1 / factor);
 }
 
-bool is_known(Verdict verdict) {
-  return verdict == Verdict::faster || verdict == Verdict::slower;
-}
-
 GateResult result_of(const Comparison& comparison, const Gate& gate) {
   const Member &over = comparison.members[gate.over], &under = comparison.members[gate.under];
   GateResult result;
@@ -99,7 +95,7 @@ void adjust(std::vector<Against>& all, const std::vector<Member>& members) {
     against.verdict =
         std::isfinite(against.ratio.high) ? verdict_of(against.ratio, against.adjusted_p) : Verdict::single_run;
     const double others = other_cpu(members.front(), members[against.member]);
-    if (explains(others, against.ratio.value) && is_known(against.verdict)) against.verdict = Verdict::disturbed;
+    if (explains(others, against.ratio.value) && is_decided(against.verdict)) against.verdict = Verdict::disturbed;
   }
 }
 
@@ -218,7 +214,7 @@ std::string sentence(const Comparison& comparison, const Against& against) {
   const Member &base = comparison.members.front(), &member = comparison.members[against.member];
   const double value = against.ratio.value;
   std::string text = member.variant.name;
-  if (!is_known(against.verdict)) {
+  if (!is_decided(against.verdict)) {
     text += " and " + base.variant.name + ": " + compare::text(against.verdict);
   } else {
     text += " is " + in_words(1 / value) + " " + base.variant.name;
