@@ -5,10 +5,13 @@ ctest entry. A program that skips some of its cases, and says so in lines that o
 once, and each of those lines as skipped once: no skip may look like a pass. Exits 1 if anything failed, or if nothing
 was run.
 """
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
 SKIPPED_LINE = "skipped:"
+# How doctest, unittest, tests/faults/run and the sanitizers begin the lines of a failure.
+FAILURE = re.compile(r"FAILED  |FAIL: |.*: (FATAL )?ERROR: |.*(ERROR|WARNING): \w+Sanitizer|.*: runtime error: ")
 
 
 def output_of(case):
@@ -20,9 +23,12 @@ def partial_skips(case):
 
 
 def reason_of_failure(case):
-    """ctest gives none: the time shows a deadline that passed, the last line what was said."""
-    reason = f"failed after {float(case.get('time', 0)):.1f} s"
-    return ": ".join([reason] + output_of(case)[-1:])
+    """ctest gives none. The time shows a deadline that passed; what the test said are the lines from its first failure
+    on, else its last line."""
+    output = output_of(case)
+    first = next((i for i, line in enumerate(output) if FAILURE.match(line)), None)
+    said = output[-1:] if first is None else output[first:first + 4]
+    return ": ".join([f"failed after {float(case.get('time', 0)):.1f} s"] + [" | ".join(said)] * bool(said))
 
 
 def read(preset, path):

@@ -3,6 +3,7 @@
 import re
 import subprocess
 
+import private
 from harness import Skip
 from place import TRAINING
 from wired import WiredHosts, namespaces
@@ -66,7 +67,8 @@ class Cluster:
         left = self.place.left(killed)
         for host in range(HOSTS):
             left += [f"node{host}: {path.name}" for path in self.folder(host, "job").iterdir()]
-            look = ["sh", "-c", "ls /dev/shm; tail -n +2 /proc/sysvipc/shm"]
-            shared = subprocess.run(self.hosts.prefix(host) + look, capture_output=True, text=True, check=True)
-            left += [f"node{host}: shared memory {line}" for line in shared.stdout.splitlines()]
+            files, table = (subprocess.run(self.hosts.prefix(host) + look, capture_output=True, text=True,
+                                           check=True).stdout
+                            for look in (["ls", str(private.SHM)], ["cat", str(private.SEGMENTS)]))
+            left += [f"node{host}: {name}" for name in files.splitlines() + private.left_segments(table)]
         return left

@@ -10,6 +10,7 @@ SEGMENTS = pathlib.Path("/proc/sysvipc/shm")  # those of the reader's namespace
 NEW_MOUNTS, NEW_IPC = 0x20000, 0x8000000  # of unshare()
 RECURSIVE, PRIVATE, NO_SUID, NO_DEVICES = 0x4000, 0x40000, 2, 4  # of mount()
 REMOVE = 0  # of shmctl()
+MARKED = 0o1000  # SHM_DEST: the kernel removes the segment with its last process, even some time after it has ended
 
 why_not = "make_private() was not called"  # "" if the memory is private
 
@@ -31,18 +32,22 @@ def make_private():
     return why_not
 
 
-def segments():
-    """[(id, permissions)] of all System V segments."""
-    lines = [line.split() for line in SEGMENTS.read_text().splitlines()[1:]]
-    return [(int(line[1]), int(line[2], 8) & 0o777) for line in lines]
+def segments(table=None):
+    """[(id, mode)] of the System V segments in this text of SEGMENTS; default: all that this process sees."""
+    lines = [line.split() for line in (table or SEGMENTS.read_text()).splitlines()[1:]]
+    return [(int(line[1]), int(line[2], 8)) for line in lines]
+
+
+def left_segments(table=None):
+    """Those that stay until somebody removes them, as texts."""
+    return [f"System V segment {number}" for number, mode in segments(table) if not mode & MARKED]
 
 
 def left():
     """All shared memory, as texts; none if it is not private."""
     if why_not:
         return []
-    return ([str(path) for path in sorted(SHM.iterdir())] +
-            [f"System V segment {number}" for number, _ in segments()])
+    return [str(path) for path in sorted(SHM.iterdir())] + left_segments()
 
 
 def clear():

@@ -46,6 +46,13 @@ class Summary(unittest.TestCase):
         self.assertIn("  release: bad: failed after 1.0 s: b", lines)
         self.assertEqual((code, lines[-1]), (1, "1 passed, 1 failed, 0 skipped"))
 
+    def test_the_first_failure_of_a_long_output_is_its_reason(self):
+        output = "ok      a\nFAILED  b; 6 things left\nok      c\nok      d\nok      e\nthe end"
+        bad = f'<testcase name="bad" status="fail" time="2"><system-out>{output}</system-out></testcase>'
+        _, lines = self.run_on(release=[bad])
+        self.assertIn("  release: bad: failed after 2.0 s: FAILED  b; 6 things left | ok      c | ok      d | ok      e",
+                      lines)
+
     def test_a_skip_is_listed_with_its_reason(self):
         code, lines = self.run_on(tsan=[PASSED, SKIPPED])
         self.assertIn("  tsan: torch: no torch here", lines)

@@ -1,5 +1,6 @@
 #include "tools/conformance/leftovers.hpp"
 
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,7 +47,8 @@ bool is_held(const std::string& path) {
   return false;
 }
 
-// The segments that these processes created: columns shmid and cpid of /proc/sysvipc/shm.
+// The segments that these processes created: columns shmid and cpid of /proc/sysvipc/shm. The kernel itself removes a
+// segment that is marked (SHM_DEST) with its last process, but this may be some time after the process has ended.
 std::set<std::string> segments_of(const std::vector<pid_t>& makers) {
   std::set<std::string> names;
   std::ifstream table("/proc/sysvipc/shm");
@@ -54,10 +56,11 @@ std::set<std::string> segments_of(const std::vector<pid_t>& makers) {
   std::getline(table, line);  // the header line
   while (std::getline(table, line)) {
     std::istringstream columns(line);
-    std::string key, id, permissions, size;
+    std::string key, id, size;
+    unsigned mode = 0;
     pid_t maker = 0;
-    columns >> key >> id >> permissions >> size >> maker;
-    if (std::find(makers.begin(), makers.end(), maker) != makers.end()) {
+    columns >> key >> id >> std::oct >> mode >> std::dec >> size >> maker;
+    if ((mode & SHM_DEST) == 0 && std::find(makers.begin(), makers.end(), maker) != makers.end()) {
       names.insert("System V segment " + id + " of " + size + " bytes");
     }
   }

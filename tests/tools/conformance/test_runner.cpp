@@ -1,6 +1,7 @@
 // The verdicts of the suite: cases that end in every way, with a correct plugin.
 #include <doctest/doctest.h>
 #include <sys/shm.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -131,6 +132,17 @@ TEST_CASE("files and segments that a rank leaves behind are found") {
   CHECK(end.text.find(shared) != std::string::npos);
   CHECK(end.text.find("System V segment " + std::to_string(segment) + " of 4096 bytes") != std::string::npos);
   shmctl(segment, IPC_RMID, nullptr);
+}
+
+TEST_CASE("a segment that the kernel will remove is not left behind") {
+  const TempDir shared_memory;
+  const int segment = shmget(IPC_PRIVATE, 4096, 0600);
+  const void* const attached = shmat(segment, nullptr, 0);
+  const auto found = [&] { return Leftovers(shared_memory.path()).found({getpid()}); };
+  CHECK(found().size() == 1);
+  shmctl(segment, IPC_RMID, nullptr);
+  CHECK(found().empty());
+  shmdt(attached);
 }
 
 TEST_CASE("--fail-fast runs nothing more after a world that left something behind") {
