@@ -260,10 +260,8 @@ class Supervisor {
     kill_at_ = Clock::now() + job_.grace;
     if (job_.torchrun_variables) {
       ranks_->send(stop_signal_);
-      std::ostringstream text;
-      text << "ddprun: stopping: the ranks get SIG" << ::sigabbrev_np(stop_signal_) << ", and have "
-           << std::chrono::duration<double>(job_.grace).count() << " s to end (a second signal ends them at once)";
-      output_.say(text.str());
+      output_.say(std::string("ddprun: stopping: the ranks get SIG") + ::sigabbrev_np(stop_signal_) + ", and have " +
+                  grace_text() + " to end (a second signal ends them at once)");
       return;
     }
     bool begun = false;
@@ -306,7 +304,9 @@ class Supervisor {
     watch_progress(now);
     for (Screen* screen : output_.screens()) screen->release_due(now);
     if (const auto limit = ranks_->stopped_too_long(); limit && now >= *limit) begin_to_fail();
-    if (kill_at_ && now >= *kill_at_) ranks_->kill();
+    if (!kill_at_ || now < *kill_at_) return;
+    grace_ended_ = grace_ended_ || (!failing_ && !ranks_->killed());
+    ranks_->kill();
   }
 
   std::vector<RankEnd> own_ends() const {
@@ -346,7 +346,16 @@ class Supervisor {
 
   std::string stop_text() const {
     const std::string what = stop_signal_ == SIGINT ? "ddprun: interrupted" : "ddprun: terminated";
-    return what + (ranks_->killed() ? "; the ranks were killed" : "; all ranks stopped");
+    if (!ranks_->killed()) return what + "; all ranks stopped";
+    if (!grace_ended_) return what + "; the ranks were killed";
+    return what + "; the ranks were killed, as some had not ended after " + grace_text() +
+           (job_.torchrun_variables ? " (--grace)" : " (launch.grace)");
+  }
+
+  std::string grace_text() const {
+    std::ostringstream text;
+    text << std::chrono::duration<double>(job_.grace).count() << " s";
+    return text.str();
   }
 
   // A reader that has closed its pipe has read enough.
@@ -379,6 +388,7 @@ class Supervisor {
   bool warned_ = false;
   int stop_signal_ = 0;
   std::optional<Clock::time_point> kill_at_;  // the end of the grace period
+  bool grace_ended_ = false;                  // after a signal to stop, before all ranks had ended
   std::optional<Clock::time_point> next_ping_;
   Clock::time_point next_look_{};
   StallWatch stalls_;

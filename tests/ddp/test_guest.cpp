@@ -97,7 +97,8 @@ TEST_CASE("a program without a handler ends by the signal, and one that does not
   const auto killed = stop("hang_on", SIGTERM, 2, {"--grace", "200ms"});
   CHECK(killed.code == 143);
   CHECK_MESSAGE(contains(killed.err, "and have 0.2 s to end"), killed.err);
-  CHECK(last_line(killed.err) == "ddprun: terminated; the ranks were killed");
+  CHECK(last_line(killed.err) ==
+        "ddprun: terminated; the ranks were killed, as some had not ended after 0.2 s (--grace)");
 }
 
 TEST_CASE("--grace is a duration") {

@@ -116,7 +116,8 @@ TEST_CASE("ranks that do not stop are killed when the grace is over") {
   job->send(SIGTERM);
   const auto result = job->wait();
   CHECK(result.code == 143);
-  CHECK(contains(last_line(result.err), "terminated; the ranks were killed"));
+  CHECK(last_line(result.err) ==
+        "ddprun: terminated; the ranks were killed, as some had not ended after 0.1 s (launch.grace)");
 }
 
 TEST_CASE("before the first step a signal ends the job immediately") {

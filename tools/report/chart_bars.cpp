@@ -11,7 +11,7 @@ namespace ddprun::report::vega {
 namespace {
 
 constexpr double kStretchForText = 1.25;     // beyond the longest bar, for its value
-constexpr double kStretchForInterval = 1.7;  // the same, with its interval
+constexpr double kStretchForInterval = 2;    // the same, with its interval
 constexpr std::size_t kRow = 34, kBar = 22;  // pixels: a group with one bar, and each further bar
 constexpr double kLeastWritten = 7;          // per cent: a smaller part has no room for its label
 
