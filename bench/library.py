@@ -25,7 +25,7 @@ from running import Failed, turns
 ROUNDS, QUICK_ROUNDS = 7, 2
 MPI, GLOO = "per parameter, Open MPI", "per parameter, Gloo"
 PEER, ALONE = "PyTorch DDP, Gloo", "1 rank, without ddprun"
-SHM, OWN_GLOO, OWN_ALONE = "ddprun shm", "ddprun gloo", "1 rank, ddprun"
+SHM, VIEWS, OWN_GLOO, OWN_ALONE = "ddprun shm", "ddprun shm, bucket views", "ddprun gloo", "1 rank, ddprun"
 
 
 @dataclasses.dataclass
@@ -60,6 +60,7 @@ def systems_of(settings):
         program = build(settings, with_mpi=False)
         made = {}
     return made | {SHM: Cpp(settings, program, "ddprun", 2, "shm"),
+                   VIEWS: Cpp(settings, program, "ddprun_views", 2, "shm"),
                    OWN_GLOO: Cpp(settings, program, "ddprun", 2, "gloo"),
                    GLOO: Cpp(settings, program, "gloo", 2), PEER: PyTorch(settings),
                    OWN_ALONE: Cpp(settings, program, "ddprun", 1), ALONE: Cpp(settings, program, "none", 1)}

@@ -2,9 +2,9 @@
 //
 //     library HOW JOB BATCH STEPS WARM [FILE]
 //
-// HOW averages the gradients: ddprun; gloo and mpi, an allreduce per parameter after backward as in PyTorch's example
-// cpp/distributed/dist-mnist.cpp; none. FILE is where the ranks of gloo meet. mpi needs PEERS_MPI and mpirun, the
-// others RANK and WORLD_SIZE, from a launcher or absent.
+// HOW averages the gradients: ddprun; ddprun_views, with gradient_as_bucket_view; gloo and mpi, an allreduce per
+// parameter after backward as in PyTorch's example cpp/distributed/dist-mnist.cpp; none. FILE is where the ranks of
+// gloo meet. mpi needs PEERS_MPI and mpirun, the others RANK and WORLD_SIZE, from a launcher or absent.
 #ifdef PEERS_MPI
 #include <mpi.h>
 #endif
@@ -78,13 +78,16 @@ int variable(const char* name, int otherwise) {
   return text != nullptr ? std::atoi(text) : otherwise;
 }
 
-Ranks with_ddprun() {
+Ranks with_ddprun(bool views) {
   // A shared_ptr, because a function must be copyable.
   const auto group = std::make_shared<ddprun::Group>(ddprun::init({.exit_on_error = true}));
   const auto ddp = std::make_shared<std::optional<ddprun::DistributedDataParallel>>();
   return {.rank = group->rank(),
           .size = group->size(),
-          .prepare = [=](nn::Sequential& net) { ddp->emplace(*net, *group); },
+          .prepare =
+              [=](nn::Sequential& net) {
+                ddp->emplace(*net, *group, ddprun::DistributedDataParallelOptions{.gradient_as_bucket_view = views});
+              },
           .end = [=] { ddp->reset(); }};
 }
 
@@ -129,11 +132,11 @@ Ranks with_mpi() {
 }
 
 Ranks ranks_of(const std::string& how, const std::string& file) {
-  if (how == "ddprun") return with_ddprun();
+  if (how == "ddprun" || how == "ddprun_views") return with_ddprun(how == "ddprun_views");
   if (how == "gloo") return with_gloo(file);
   if (how == "mpi") return with_mpi();
   if (how == "none") return {};
-  throw std::invalid_argument("HOW: expected ddprun, gloo, mpi or none");
+  throw std::invalid_argument("HOW: expected ddprun, ddprun_views, gloo, mpi or none");
 }
 
 // Seconds of each step. The data are in memory: time goes into the network, the optimizer and the ranks only.
