@@ -77,6 +77,7 @@ GateResult result_of(const Comparison& comparison, const Gate& gate) {
   const std::string words = std::abs(speed - 1) < 0.0005 ? "as fast as" : in_words(speed);
   result.words = over.variant.name + " is " + words + " " + under.variant.name;
   result.measure = measure_of(comparison);
+  result.interleaved = comparison.interleaved;
   const double others = other_cpu(over, under);
   if (explains(others, result.ratio.value / gate.bound)) result.disturbance = others;
   result.held = result.disturbance == 0 && holds(gate, result.ratio);
@@ -117,8 +118,8 @@ void look_for_repeats(Comparison& comparison) {
 Split split_of(const Member& member, bool per_sample) {
   const Figures& figures = member.typical.figures;
   Split split = figures.split;
-  // A strategy of one process has nothing to communicate: what is measured there is the reading of the clock.
-  if (member.variant.loaded.experiment.strategy.kind != "ddp") split.comm = 0;
+  // single has nothing to communicate: what is measured there is the reading of the clock.
+  if (member.variant.loaded.experiment.strategy.kind == "single") split.comm = 0;
   if (!per_sample) return split;
   const double steps = static_cast<double>(figures.step_times.size()) / static_cast<double>(figures.samples);
   for (const PartOfStep& part : parts_of_step({split})) split.*part.member *= steps;

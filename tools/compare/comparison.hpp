@@ -40,6 +40,7 @@ struct GateResult {
   Ratio ratio;
   std::string words;    // "b is 5.4 times as fast as a"
   std::string measure;  // measure_of()
+  bool interleaved = true;
   bool held = false;
   // The share of a machine's CPU time that other programs used, if the factor between ratio and bound can come from it:
   // then nothing is decided. Else 0.

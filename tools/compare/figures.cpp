@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/parse_number.hpp"
 #include "ddprun/error.hpp"
 #include "record/statistics.hpp"
 #include "tools/compare/statistics.hpp"
@@ -142,6 +143,9 @@ Figures figures_of(const record::Run& run, int64_t warmup_steps) {
   figures.test_accuracy = run.summary.test_accuracy;
   figures.algorithm = run.summary.algorithm;
   figures.transport = run.summary.transport;
+  if (const auto load = run.environment.find("load"); load != run.environment.end()) {
+    figures.load = parse_number<double>(load->second.substr(0, load->second.find(' '))).value_or(record::kAbsent);
+  }
   return figures;
 }
 

@@ -50,6 +50,7 @@ struct Figures {
   double peak_memory = record::kAbsent;  // bytes, the rank with the most
   double test_loss = record::kAbsent, test_accuracy = record::kAbsent;
   double other_cpu = record::kAbsent;  // share of a machine's CPU time that other programs used meanwhile
+  double load = record::kAbsent;       // of rank 0's host at the start: runnable threads, the average of a minute
   std::string algorithm, transport;    // of the communication
 };
 

@@ -36,6 +36,7 @@ Chart bars(const Comparison& comparison, const std::string& title, const std::st
   content.series = {std::move(series)};
   Chart chart;
   chart.title = title;
+  if (!comparison.unfair.empty()) chart.note = "The work differs.";
   chart.content = std::move(content);
   chart.half = true;
   return chart;
@@ -118,7 +119,9 @@ Chart gains_chart(const std::vector<std::pair<std::string, Speedup>>& speedups) 
   }
   Chart chart;
   chart.title = "Gain over one worker";
-  chart.note = "For equal samples. Right of the line is better than one worker.";
+  chart.note =
+      "For equal samples. Right of the line is better than one worker. Without intervals: the verdict says whether a "
+      "difference shows.";
   chart.content = std::move(content);
   return chart;
 }
@@ -142,7 +145,8 @@ Chart loss_chart(const Comparison& comparison) {
   }
   Chart chart;
   chart.title = "Training loss";
-  chart.note = "First run of each variant; mean over the samples of all ranks.";
+  chart.note = std::string("First run of each variant; mean over the samples of all ranks.") +
+               (comparison.unfair.empty() ? "" : " The work differs.");
   chart.content = std::move(lines);
   return chart;
 }
@@ -184,6 +188,7 @@ Section steps_section(const Comparison& comparison) {
   over.note = "The slowest rank of each variant's run with the median speed.";
   over.content = std::move(lines);
   distribution.title = "Distribution of step times";
+  distribution.note = over.note;
   distribution.content = std::move(histogram);
   return {"Steps", {}, {}, {over, distribution}};
 }

@@ -105,7 +105,8 @@ std::vector<std::string> sentences(const VariantParity& parity) {
 std::vector<std::string> sentences(const PairParity& parity) {
   std::vector<std::string> lines;
   if (parity.tensor_steps > 0) lines.push_back(tensors_text(parity));
-  lines.push_back(losses_text(parity));
+  const bool only_losses = parity.tensor_steps == 0 && parity.loss_steps > 0;
+  lines.push_back(losses_text(parity) + (only_losses ? "; gradients and weights were not compared" : ""));
   if (!parity.differs()) return lines;
   if (const std::string line = about_first_step(parity); !line.empty()) lines.push_back(line);
   if (const std::string line = about_later_steps(parity); !line.empty() && parity.loss_steps > 1) lines.push_back(line);

@@ -115,7 +115,11 @@ std::vector<report::TitledTable> speedup_tables(const Comparison& comparison) {
     }
     table.row(cells);
   }
-  return {{"Speed-up over one worker", table}};
+  const auto& launch = one->variant.loaded.experiment.launch;
+  const bool divides_cores = launch.device == "cpu" && launch.threads == 0;
+  return {{std::string("Speed-up over one worker") +
+               (divides_cores ? "; the workers of a host share its cores: one worker has more threads" : ""),
+           table}};
 }
 
 }  // namespace ddprun::compare

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "console/units.hpp"
 #include "tools/compare/other_cpu.hpp"
@@ -55,6 +56,23 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
+// " Load of the host at the start: 3.3 to 3.9 in a, 6.5 in b."; "" without a record of it.
+std::string loads_text(const Comparison& comparison) {
+  std::string text;
+  for (const Member& member : comparison.members) {
+    double low = std::numeric_limits<double>::infinity(), high = -low;
+    for (const Figures& run : member.runs) {
+      low = std::fmin(low, run.load);
+      high = std::fmax(high, run.load);
+    }
+    if (!std::isfinite(low) || !std::isfinite(high)) return "";
+    text += text.empty() ? " Load of the host at the start (average of a minute): " : ", ";
+    text += low == high ? fmt::format("{:.2f}", low) : fmt::format("{:.2f} to {:.2f}", low, high);
+    text += " in " + member.variant.name;
+  }
+  return text + ".";
+}
+
 }  // namespace
 
 report::TitledTable figures_table(const Comparison& comparison) {
@@ -78,7 +96,8 @@ report::TitledTable figures_table(const Comparison& comparison) {
                console::human_rate(figures.throughput), bytes(figures.comm_bytes),
                console::human_bandwidth(figures.busbw), served(figures), bytes(figures.peak_memory)});
   }
-  return {fmt::format("Medians over runs, of the slowest rank, without the first {} steps", comparison.warmup_steps),
+  return {fmt::format("Medians over runs, of the slowest rank: training steps without the first {}{}",
+                      comparison.warmup_steps, comparison.unfair.empty() ? "" : "; the work differs"),
           table};
 }
 
@@ -112,7 +131,11 @@ report::TitledTable split_table(const Comparison& comparison) {
     }
   }
   row("step", [](const Figures& figures) { return figures.split.total(); });
-  return {"Where a step's time goes, in the run with the median step time", table};
+  const bool waits = std::any_of(comparison.members.begin(), comparison.members.end(),
+                                 [](const Member& member) { return workers_of(member.variant.loaded.experiment) > 1; });
+  return {std::string("Where a step's time goes, in the run with the median step time") +
+              (waits ? "; communication includes waiting for other workers" : ""),
+          table};
 }
 
 report::TitledTable verdict_table(const Comparison& comparison) {
@@ -154,7 +177,9 @@ report::TitledTable loss_table(const Comparison& comparison) {
   std::vector<std::string> test = {"test"};
   for (const Member& member : comparison.members) test.push_back(number(member.typical.figures.test_loss, 6));
   table.row(test);
-  return {"Losses of the first run of each, means over the samples of all ranks", table};
+  return {std::string("Losses of the first run of each, means over the samples of all ranks") +
+              (comparison.unfair.empty() ? "" : "; the work differs"),
+          table};
 }
 
 std::vector<std::string> answers(const Comparison& comparison) {
@@ -165,7 +190,7 @@ std::vector<std::string> answers(const Comparison& comparison) {
   }
   const bool decided = std::any_of(comparison.against.begin(), comparison.against.end(),
                                    [](const Against& against) { return is_decided(against.verdict); });
-  lines.push_back((decided ? "Why not faster? " : "Most of a step's time: ") + comparison.ceiling);
+  lines.push_back((decided ? "Why not faster? " : "The largest part of a step: ") + comparison.ceiling);
   return lines;
 }
 
@@ -173,9 +198,12 @@ std::vector<std::string> warnings(const Comparison& comparison) {
   std::vector<std::string> lines;
   if (!comparison.interleaved) {
     lines.push_back(
-        "These runs were not interleaved: changes of the machine between them affect the ratios, and other programs "
-        "were "
-        "not measured.");
+        "These runs were not interleaved: changes of the machine between them affect the ratios and p, and other "
+        "programs were not measured." +
+        loads_text(comparison));
+  }
+  if (comparison.differing.empty() && !comparison.members.back().twin) {
+    lines.push_back("No setting differs: a difference comes from the machine, or from other versions of the programs.");
   }
   for (const std::string& line : comparison.unfair) lines.push_back("Different work: " + line + ".");
   if (measure_of(comparison) == "sample") {
@@ -221,7 +249,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> parity_sentences(c
     all.emplace_back(comparison.members[against.member].variant.name + " against " + base, sentences(against.parity));
   }
   if (!comparison.loss_repeats.empty()) {
-    all.emplace_back("all runs of the same variant have equal losses, bit for bit",
+    all.emplace_back("the runs of each of these variants have the same losses, bit for bit",
                      std::vector{listed(comparison.loss_repeats)});
   }
   if (!comparison.loss_varies.empty()) {
@@ -231,14 +259,14 @@ std::vector<std::pair<std::string, std::vector<std::string>>> parity_sentences(c
 }
 
 std::string text(const GateResult& result) {
-  const char* verdict = result.held ? "holds" : result.disturbance > 0 ? "is not decided" : "does not hold";
-  std::string line = fmt::format("gate '{}' {}: {} (ratio of the times for a {} {:.3f}", result.gate.text, verdict,
-                                 result.words, result.measure, result.ratio.value);
-  if (std::isfinite(result.ratio.high)) {
-    line += fmt::format(", 95 % interval {:.3f} to {:.3f})", result.ratio.low, result.ratio.high);
-  } else {
-    line += "); a single run has no interval";
+  const std::string ratio = fmt::format("ratio of the times for a {} {:.3f}", result.measure, result.ratio.value);
+  if (!std::isfinite(result.ratio.high)) {
+    return fmt::format("gate '{}' is not decided: a single run has no interval ({})", result.gate.text, ratio);
   }
+  const char* verdict = result.held ? "holds" : result.disturbance > 0 ? "is not decided" : "does not hold";
+  std::string line =
+      fmt::format("gate '{}' {}: {} ({}, 95 % interval {:.3f} to {:.3f}{})", result.gate.text, verdict, result.words,
+                  ratio, result.ratio.low, result.ratio.high, result.interleaved ? "" : ", not interleaved");
   if (result.disturbance > 0) {
     return line +
            fmt::format(

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <tuple>
 
 #include "console/units.hpp"
 #include "record/run_dir.hpp"
@@ -102,10 +103,20 @@ double accuracy(const std::vector<const StepRecord*>& ranks) {
   return 100 * correct / samples;
 }
 
-double slowest(const std::vector<const StepRecord*>& ranks) {
-  double most = 0;
-  for (const StepRecord* step : ranks) most = std::max(most, step->total);
-  return most;
+// Of the rank with the largest total, in seconds: the averages of the tables are this rank's too.
+std::vector<Point> times_of_slowest_rank(const record::Run& run) {
+  std::vector<Point> slowest;
+  double most = -1;
+  for (const auto& rank : run.steps) {
+    double total = 0;
+    std::vector<Point> points;
+    for (const StepRecord& step : rank) {
+      total += step.total;
+      points.push_back({static_cast<double>(step.step), step.total});
+    }
+    if (total > most) std::tie(most, slowest) = std::tuple(total, std::move(points));
+  }
+  return slowest;
 }
 
 // "runs/a", "runs/a/" and "." in it all have the name "a".
@@ -153,7 +164,7 @@ std::vector<Measured> measured_times(const std::vector<NamedRun>& runs) {
     }
     return measured;
   }
-  for (const NamedRun& run : runs) measured.push_back({run.name, over_steps(run.run, slowest)});
+  for (const NamedRun& run : runs) measured.push_back({run.name, times_of_slowest_rank(run.run)});
   return measured;
 }
 
@@ -236,14 +247,18 @@ std::vector<Chart> step_time_charts(const std::vector<NamedRun>& runs) {
   const Unit unit = unit_of_seconds(record::quantile(all, 0.5));
   const std::string title = fmt::format("step time ({})", unit.name);
   const bool by_rank = runs.size() == 1 && measured.size() > 1;
-  const std::string note = by_rank || runs[0].run.steps.size() == 1 ? "" : "The slowest rank of each step.";
+  const bool one_rank =
+      std::all_of(runs.begin(), runs.end(), [](const auto& run) { return run.run.steps.size() <= 1; });
+  const std::string note = by_rank || one_rank ? "" : "The rank with the largest total time of each run.";
   Histogram histogram{{title}, {}};
   for (const Measured& one : measured) {
     histogram.series.push_back({one.name, {}, {}, {}});
     for (const Point point : one.points) histogram.series.back().values.push_back(point.y * unit.factor);
   }
-  return {chart_over_steps("Step time", title, measured, note, unit.factor),
-          half_chart("Distribution of the step time", "All steps; the last bin includes all longer steps.", histogram)};
+  return {
+      chart_over_steps("Step time", title, measured, note, unit.factor),
+      half_chart("Distribution of the step time",
+                 "All steps; the last bin includes all longer steps." + (note.empty() ? "" : " " + note), histogram)};
 }
 
 }  // namespace ddprun::report

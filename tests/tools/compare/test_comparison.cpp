@@ -205,13 +205,36 @@ TEST_CASE("text, JSON and page are complete") {
 TEST_CASE("with one run of each, there is one statement: no verdict, and why") {
   Comparison comparison;
   comparison.members = {some_member("a", {1}), some_member("b", {2})};
-  judge(comparison, {});
+  judge(comparison, {parse_gate("b/a <= 1.5", {"a", "b"})});
   const std::string out = text(comparison);
+  CHECK(contains(out,
+                 "gate 'b/a <= 1.5' is not decided: a single run has no interval (ratio of the times for a step "
+                 "2.000)"));
   CHECK(contains(out, "b and a: no verdict from a single run (ratio of the times for a step 2.000, 1 run each)."));
   CHECK_FALSE(contains(out, "no difference"));
   CHECK_FALSE(contains(out, "inf"));
   CHECK(nlohmann::json::parse(to_json(comparison)).at("against_first")[0].at("ratio").at("high").is_null());
   CHECK_FALSE(contains(ddprun::report::vega_lite(page_of(comparison).sections[0].charts[3]), "inf"));
+}
+
+TEST_CASE("earlier runs of one configuration: the load of the machine, and no setting that explains a difference") {
+  Comparison comparison;
+  comparison.interleaved = false;
+  comparison.members = {some_member("old", {1, 1.01, 0.99}), some_member("new", {2, 2.01, 1.99})};
+  for (Figures& run : comparison.members[0].runs) run.load = 0.5;
+  for (Figures& run : comparison.members[1].runs) run.load = 3.25;
+  comparison.members[1].runs[0].load = 2.5;
+  judge(comparison, {parse_gate("new/old >= 1.5", {"old", "new"})});
+  const std::string out = text(comparison);
+  for (const char* part :
+       {"Load of the host at the start (average of a minute): 0.50 in old, 2.50 to 3.25 in new.",
+        "No setting differs: a difference comes from the machine, or from other versions of the programs.",
+        "gate 'new/old >= 1.5' holds: new is 0.50 times as fast as old", ", not interleaved)"}) {
+    CHECK_MESSAGE(contains(out, part), out);
+  }
+  comparison.members[1].variant.loaded.experiment.optimizer.lr *= 2;
+  judge(comparison, {});
+  CHECK_FALSE(contains(text(comparison), "No setting differs"));
 }
 
 TEST_CASE("where the batches differ, the verdict, its table and the speed-up are all by the time for a sample") {
@@ -246,6 +269,9 @@ TEST_CASE("the slower variant is explained, also where the first has nothing to 
   judge(comparison, {});
   CHECK(comparison.ceiling.starts_with("ddp: 40 % backward, 10 % exposed communication; without the latter"));
   CHECK(contains(comparison.ceiling, "a step took 1.00 s longer than with single: "));
+  CHECK(contains(comparison.ceiling, "exposed communication +200 ms"));
+  comparison.members[1].variant.loaded.experiment.strategy.kind = "dp";
+  judge(comparison, {});
   CHECK(contains(comparison.ceiling, "exposed communication +200 ms"));
   for (Figures& run : comparison.members[1].runs) run.step /= 4;
   judge(comparison, {});

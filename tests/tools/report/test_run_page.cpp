@@ -147,7 +147,7 @@ TEST_CASE("throughput over ranks is compared with ideal scaling from the fewest 
   const Page page =
       page_of_runs({write_run(folder, "c", four), write_run(folder, "a", one), write_run(folder, "b", two)});
   CHECK(rows_of(page, "Scaling of simplenet on mnist") ==
-        std::vector<Row>{{"ddp gloo ring", "1", "1,000", "1", "100.0 %"},
+        std::vector<Row>{{"single", "1", "1,000", "1", "100.0 %"},
                          {"ddp gloo ring", "2", "1,550", "1.550", "77.5 %"},
                          {"ddp gloo ring", "4", "3,800", "3.800", "95.0 %"}});
   const auto chart = chart_named(page, "Scaling of simplenet on mnist");
@@ -155,6 +155,25 @@ TEST_CASE("throughput over ranks is compared with ideal scaling from the fewest 
   const auto& lines = std::get<Lines>(chart->content);
   CHECK(lines.series.back().ideal);
   CHECK(lines.series.back().points.back().y == 4000);
+  CHECK_MESSAGE(contains(chart->note, "fewer ranks have more threads each"), chart->note);
+}
+
+TEST_CASE("step times are those of the rank with the largest total, as the averages of the tables") {
+  const testing::TempDir folder;
+  SomeRun run;
+  run.change = [](record::StepRecord& step) { step.total = step.step == 1 ? 1 : 2; };
+  const std::string dir = write_run(folder, "a", run);
+  record::Run read = record::read_run(dir);
+  REQUIRE(read.steps.size() == 2);
+  read.steps[0][0].total = 2;  // rank 0 has one slower step, and rank 1 the larger total
+  read.steps[1][1].total = 3;
+  read.steps[1][2].total = 3;
+  const auto charts = step_time_charts({{"a", read, {}}, {"b", read, {}}});
+  REQUIRE(charts.size() == 2);
+  CHECK(std::get<Lines>(charts[0].content).series[0].points[0].y ==
+        doctest::Approx(std::get<Lines>(charts[0].content).series[0].points[3].y / 2));
+  for (const Chart& chart : charts)
+    CHECK_MESSAGE(contains(chart.note, "The rank with the largest total time"), chart.note);
 }
 
 TEST_CASE("the page of several runs says in words what differs between them, and the scaling chart refers to it") {
