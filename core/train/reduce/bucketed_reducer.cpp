@@ -159,8 +159,8 @@ void BucketedReducer::begin_step() {
 
 // Of one rank: then a copy into the bucket would be the same. A CUDA graph needs gradients at fixed addresses.
 bool BucketedReducer::is_average(const torch::Tensor& gradient) const {
-  return backend_.size() == 1 && !has_hook_ && options_.gradient_as_bucket_view && gradient.defined() &&
-         gradient.device().is_cpu() && gradient.layout() == torch::kStrided;
+  return backend_.size() == 1 && !has_hook_ && gradient.defined() && gradient.device().is_cpu() &&
+         gradient.layout() == torch::kStrided;
 }
 
 void BucketedReducer::copy_in(std::size_t parameter) {
@@ -226,6 +226,7 @@ void BucketedReducer::make_gradients() {
       continue;
     }
     torch::Tensor& gradient = parameters_[parameter].tensor.mutable_grad();
+    if (added_[parameter] != 0 && is_average(gradient)) continue;
     if (!gradient.defined()) gradient = torch::empty_like(parameters_[parameter].tensor);
     gradients.push_back(gradient);
     averages.push_back(bucket.views()[place.slot]);
