@@ -243,7 +243,10 @@ class Supervisor {
   void begin_to_fail() {
     if (failing_ || ranks_->killed()) return;
     failing_ = true;
-    if (!may_still_save()) kill_at_ = Clock::now() + kCollect;
+    if (!may_still_save()) {
+      kill_at_ = Clock::now() + kCollect;
+      in_grace_ = false;
+    }
     if (!job_.torchrun_variables) ranks_->request_collectives(kJobFails);  // of ddprun's own ranks
     if (peers_ != nullptr) peers_->announce_failing();
   }
@@ -258,6 +261,7 @@ class Supervisor {
     ranks_->expect_stop_by(stop_signal_);
     if (failing_) return;
     kill_at_ = Clock::now() + job_.grace;
+    in_grace_ = true;
     if (job_.torchrun_variables) {
       ranks_->send(stop_signal_);
       output_.say(std::string("ddprun: stopping: the ranks get SIG") + ::sigabbrev_np(stop_signal_) + ", and have " +
@@ -305,7 +309,7 @@ class Supervisor {
     for (Screen* screen : output_.screens()) screen->release_due(now);
     if (const auto limit = ranks_->stopped_too_long(); limit && now >= *limit) begin_to_fail();
     if (!kill_at_ || now < *kill_at_) return;
-    grace_ended_ = grace_ended_ || (!failing_ && !ranks_->killed());
+    if (!ranks_->killed()) grace_ended_ = in_grace_;
     ranks_->kill();
   }
 
@@ -387,8 +391,9 @@ class Supervisor {
   bool failing_ = false;
   bool warned_ = false;
   int stop_signal_ = 0;
-  std::optional<Clock::time_point> kill_at_;  // the end of the grace period
-  bool grace_ended_ = false;                  // after a signal to stop, before all ranks had ended
+  std::optional<Clock::time_point> kill_at_;  // the end of the grace period, or of kCollect
+  bool in_grace_ = false;                     // kill_at_ is the end of the grace period
+  bool grace_ended_ = false;                  // before all ranks had
   std::optional<Clock::time_point> next_ping_;
   Clock::time_point next_look_{};
   StallWatch stalls_;

@@ -88,6 +88,8 @@ TEST_CASE("a rank has the whole grace to save, also if other ranks end with an e
   CHECK(result.code == 143);
   CHECK(last_line(result.err) == "ddprun: terminated; all ranks stopped");
   CHECK_MESSAGE(contains(result.out, "saved\n"), result.out);
+  CHECK(last_line(stop("save_alone", SIGTERM, 3, {"--grace", "200ms"}).err) ==
+        "ddprun: terminated; the ranks were killed, as some had not ended after 0.2 s (--grace)");
 }
 
 TEST_CASE("a program without a handler ends by the signal, and one that does not end is killed after --grace") {
