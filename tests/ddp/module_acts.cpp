@@ -160,9 +160,9 @@ void undefined_gradient(const ddprun::Group& group) {
   try {
     loss.backward();
     std::printf("%g\n", net.unused->weight.grad().abs().sum().item<double>());
-  } catch (const ddprun::Error& unused) {
+  } catch (const ddprun::Error& error) {
     // Torch 2.7 calls no hook for such a gradient, so the parameter counts as unused.
-    const bool is_named = std::string(unused.what()).find("\"unused.weight\"") != std::string::npos;
+    const bool is_named = std::string(error.what()).find("\"unused.weight\"") != std::string::npos;
     if (TORCH_VERSION_MINOR >= 11 || !is_named) throw;
     std::printf("0\n");
   }

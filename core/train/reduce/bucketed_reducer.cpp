@@ -157,7 +157,7 @@ void BucketedReducer::begin_step() {
   started_ = 0;
 }
 
-// Of one rank: then a copy into the bucket would be the same. A CUDA graph needs gradients at fixed addresses.
+// One rank: a copy into the bucket, and back, would change nothing. A CUDA graph needs gradients at fixed addresses.
 bool BucketedReducer::is_average(const torch::Tensor& gradient) const {
   return backend_.size() == 1 && !has_hook_ && gradient.defined() && gradient.device().is_cpu() &&
          gradient.layout() == torch::kStrided;
@@ -218,18 +218,17 @@ void BucketedReducer::make_gradients() {
   const torch::NoGradGuard no_grad;
   std::vector<torch::Tensor> gradients, averages;
   for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
-    const Place place = places_[parameter];
-    const Bucket& bucket = buckets_[place.bucket];
+    const auto [bucket, slot] = places_[parameter];
     if (!used_.empty() && used_[parameter] == 0) continue;
     if (options_.gradient_as_bucket_view) {
-      if (added_[parameter] == 0) bucket.make_gradient(place.slot, parameters_[parameter]);
+      if (added_[parameter] == 0) buckets_[bucket].make_gradient(slot, parameters_[parameter]);
       continue;
     }
     torch::Tensor& gradient = parameters_[parameter].tensor.mutable_grad();
     if (added_[parameter] != 0 && is_average(gradient)) continue;
     if (!gradient.defined()) gradient = torch::empty_like(parameters_[parameter].tensor);
     gradients.push_back(gradient);
-    averages.push_back(bucket.views()[place.slot]);
+    averages.push_back(buckets_[bucket].views()[slot]);
   }
   if (!gradients.empty()) at::_foreach_copy_(gradients, averages);
 }

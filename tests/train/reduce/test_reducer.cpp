@@ -110,12 +110,18 @@ TEST_CASE("gradients are views into the backend's memory, and stay valid when bu
 
 TEST_CASE("one rank does not copy its gradients") {
   const auto backend = comm::single_process_backend();
-  Replica replica(*backend);
-  replica.step(input_of(0, 0));
-  replica.step(input_of(0, 1));
-  std::set<const void*> memory;
-  for (const auto& parameter : replica.parameters) memory.insert(parameter.tensor.grad().storage().data_ptr().get());
-  CHECK(memory.size() == replica.parameters.size());
+  for (const bool views : {true, false}) {
+    CAPTURE(views);
+    Replica replica(*backend, {.gradient_as_bucket_view = views});
+    replica.step(input_of(0, 0));
+    replica.step(input_of(0, 1));
+    std::set<const void*> memory;
+    for (const auto& parameter : replica.parameters) {
+      memory.insert(parameter.tensor.grad().storage().data_ptr().get());
+      CHECK(parameter.tensor.grad()._version() == 0);  // nothing was copied into it
+    }
+    CHECK(memory.size() == replica.parameters.size());
+  }
 }
 
 TEST_CASE("a parameter without a gradient is named") {
