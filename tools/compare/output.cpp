@@ -34,6 +34,7 @@ ordered_json json_of(const Figures& figures) {
                          {"test.loss", number(figures.test_loss)},
                          {"test.accuracy", number(figures.test_accuracy)},
                          {"other_cpu", number(figures.other_cpu)},
+                         {"load", number(figures.load)},
                          {"algorithm", figures.algorithm},
                          {"transport", figures.transport}};
   for (const auto& [name, time] : figures.dp) object["split"][name] = time;

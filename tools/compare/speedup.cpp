@@ -118,7 +118,9 @@ std::vector<report::TitledTable> speedup_tables(const Comparison& comparison) {
   const auto& launch = one->variant.loaded.experiment.launch;
   const bool divides_cores = launch.device == "cpu" && launch.threads == 0;
   return {{std::string("Speed-up over one worker") +
-               (divides_cores ? "; the workers of a host share its cores: one worker has more threads" : ""),
+               (divides_cores
+                    ? "; launch.threads = 0 divides a host's cores among its workers: one worker may have more threads"
+                    : ""),
            table}};
 }
 

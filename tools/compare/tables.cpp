@@ -131,10 +131,12 @@ report::TitledTable split_table(const Comparison& comparison) {
     }
   }
   row("step", [](const Figures& figures) { return figures.split.total(); });
-  const bool waits = std::any_of(comparison.members.begin(), comparison.members.end(),
-                                 [](const Member& member) { return workers_of(member.variant.loaded.experiment) > 1; });
+  const bool waits = std::any_of(comparison.members.begin(), comparison.members.end(), [](const Member& member) {
+    const config::Experiment& experiment = member.variant.loaded.experiment;
+    return experiment.strategy.kind == "ddp" && workers_of(experiment) > 1;
+  });
   return {std::string("Where a step's time goes, in the run with the median step time") +
-              (waits ? "; communication includes waiting for other workers" : ""),
+              (waits ? "; communication includes waiting for other ranks" : ""),
           table};
 }
 
@@ -203,7 +205,9 @@ std::vector<std::string> warnings(const Comparison& comparison) {
         loads_text(comparison));
   }
   if (comparison.differing.empty() && !comparison.members.back().twin) {
-    lines.push_back("No setting differs: a difference comes from the machine, or from other versions of the programs.");
+    lines.push_back(
+        "No setting differs: a difference comes from what no config holds, such as the machine, its load, versions of "
+        "programs, environment variables, or chance.");
   }
   for (const std::string& line : comparison.unfair) lines.push_back("Different work: " + line + ".");
   if (measure_of(comparison) == "sample") {

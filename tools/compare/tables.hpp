@@ -16,7 +16,7 @@ report::TitledTable loss_table(const Comparison& comparison);     // some steps,
 
 // The conclusions: a sentence for each variant against the first, the noise floor, the ceiling.
 std::vector<std::string> answers(const Comparison& comparison);
-// The limits of the conclusions: runs that were not interleaved, different work, too few runs.
+// The limits of the conclusions: runs that were not interleaved, different work, no other setting, too few runs.
 std::vector<std::string> warnings(const Comparison& comparison);
 // Whether they learn the same: a title and sentences for each variant, and for each against the first.
 std::vector<std::pair<std::string, std::vector<std::string>>> parity_sentences(const Comparison& comparison);

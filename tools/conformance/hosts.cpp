@@ -197,8 +197,8 @@ std::string Hosts::why_not() {
     const Hosts hosts(1);
     return "";
   } catch (const std::runtime_error& error) {
-    return "cannot make hosts from namespaces (needs CAP_SYS_ADMIN, `ip` of iproute2, and one thread, which TSan does "
-           "not leave a program): " +
+    return "cannot make hosts from namespaces (needs CAP_SYS_ADMIN, `ip` of iproute2, and a process with one "
+           "thread; TSan adds a thread): " +
            std::string(error.what());
   }
 }

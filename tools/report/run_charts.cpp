@@ -103,7 +103,7 @@ double accuracy(const std::vector<const StepRecord*>& ranks) {
   return 100 * correct / samples;
 }
 
-// Of the rank with the largest total, in seconds: the averages of the tables are this rank's too.
+// Of the rank with the largest total, in seconds.
 std::vector<Point> times_of_slowest_rank(const record::Run& run) {
   std::vector<Point> slowest;
   double most = -1;
@@ -249,7 +249,10 @@ std::vector<Chart> step_time_charts(const std::vector<NamedRun>& runs) {
   const bool by_rank = runs.size() == 1 && measured.size() > 1;
   const bool one_rank =
       std::all_of(runs.begin(), runs.end(), [](const auto& run) { return run.run.steps.size() <= 1; });
-  const std::string note = by_rank || one_rank ? "" : "The rank with the largest total time of each run.";
+  const std::string note =
+      by_rank || one_rank
+          ? ""
+          : "The rank with the largest total time of each run; the tables have the average step of rank 0.";
   Histogram histogram{{title}, {}};
   for (const Measured& one : measured) {
     histogram.series.push_back({one.name, {}, {}, {}});

@@ -133,20 +133,15 @@ std::string name_of_way(const std::string& way) {
   return way.empty() ? "single" : way;
 }
 
-// `base`: the point of the fewest ranks, and the names of the ways that were measured there.
-console::Table scaling_table(const Lines& lines, const Point& base, const std::string& base_names) {
+// What was measured, against the median of all runs with the fewest ranks.
+console::Table scaling_table(const std::map<std::string, Throughputs>& ways, const Point& base) {
   constexpr console::Align kRight = console::Align::right;
   console::Table table({{""}, {"ranks", kRight}, {"samples/s", kRight}, {"speed-up", kRight}, {"efficiency", kRight}});
-  const auto add = [&](const std::string& name, const Point& point) {
-    const double gain = point.y / base.y;
-    table.row(
-        {name, figure(point.x), figure(point.y), figure(gain), fmt::format("{:.1f} %", 100 * gain * base.x / point.x)});
-  };
-  add(base_names, base);
-  for (const LineSeries& series : lines.series) {
-    if (series.ideal) continue;
-    for (const Point point : series.points) {
-      if (point.x > base.x) add(series.name, point);
+  for (const auto& [way, throughputs] : ways) {
+    for (const Point point : medians(throughputs)) {
+      const double gain = point.y / base.y;
+      table.row({name_of_way(way), figure(point.x), figure(point.y), figure(gain),
+                 fmt::format("{:.1f} %", 100 * gain * base.x / point.x)});
     }
   }
   return table;
@@ -172,14 +167,10 @@ Chart scaling_chart(const std::string& title, const std::map<std::string, Throug
     if (points.front().x > base.x) points.insert(points.begin(), base);
     lines.series.push_back({name_of_way(way), points, false});
   }
-  std::string base_names;
-  for (const auto& [way, throughputs] : ways) {
-    if (throughputs.contains(base.x)) base_names += (base_names.empty() ? "" : ", ") + name_of_way(way);
-  }
   lines.series.push_back({"ideal", {base, {most, base.y * most / base.x}}, true});
   const std::string of_runs = runs == 1 ? "" : fmt::format(" Each point is the median of up to {} runs.", runs);
   Chart chart = whole_chart(title, "The dashed line is ideal scaling from the fewest ranks." + of_runs + also, lines);
-  chart.table = scaling_table(lines, base, base_names);
+  chart.table = scaling_table(ways, base);
   return chart;
 }
 
@@ -224,7 +215,8 @@ std::vector<Chart> scaling_charts(const std::vector<NamedRun>& runs) {
   const bool divides_cores = std::any_of(runs.begin(), runs.end(), [](const NamedRun& run) {
     return run.experiment && run.experiment->launch.device == "cpu" && run.experiment->launch.threads == 0;
   });
-  if (divides_cores) also += " On a CPU, ranks of one host share its cores: fewer ranks have more threads each.";
+  if (divides_cores)
+    also += " launch.threads = 0 divides a host's cores among its ranks: fewer ranks may have more threads each.";
   std::vector<Chart> charts;
   for (const auto& [what, ways] : experiments) {
     std::map<double, int> widths;

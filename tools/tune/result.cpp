@@ -92,7 +92,7 @@ std::string about_choice(const Result& result) {
   text += fmt::format("{}, {}; a step takes {} without communication, {} of it backward\n",
                       counted(basis.gradients.size(), "gradient"), size_text(basis.gradient_bytes()),
                       human_time(basis.parts.total()), human_time(basis.parts.backward));
-  text += fmt::format("an allreduce takes longer within a step than in the benchmark: {} per call",
+  text += fmt::format("extra time of an allreduce within a step, against the benchmark: {} per call",
                       human_time(basis.per_call));
   for (const auto& [what, seconds] : basis.per_byte) {
     text += fmt::format(", {} per MiB of {} ({})", human_time(seconds * (1 << 20)), type_of(what.second), what.first);
