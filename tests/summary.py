@@ -23,8 +23,8 @@ def partial_skips(case):
 
 
 def reason_of_failure(case):
-    """ctest gives none. The time shows a deadline that passed; what the test said are the lines from its first failure
-    on, else its last line."""
+    """ctest gives none. The time shows a deadline that passed; what the test said are at most four lines from its
+    first failure on, else its last line."""
     output = output_of(case)
     first = next((i for i, line in enumerate(output) if FAILURE.match(line)), None)
     said = output[-1:] if first is None else output[first:first + 4]
