@@ -57,7 +57,7 @@ TEST_CASE("hierarchical reduces within each host, then between their first ranks
   if (!may_make_hosts()) return;
   for (const auto& hosts : kWorlds) {
     CAPTURE(hosts.size());
-    CHECK(failures(run_ranks(static_cast<int>(hosts.size()), As::processes, seconds(100), [&](Rank& rank) {
+    CHECK(failures(run_ranks(static_cast<int>(hosts.size()), As::processes, seconds(300), [&](Rank& rank) {
             move_to_host(rank, hosts);
             RankHost host(rank, "hierarchical", 20'000);
             UcxCommunicator communicator(host.host(kOptions));

@@ -186,7 +186,7 @@ TEST_CASE("the collectives on plain memory") {
   for (const int size : {2, 3, 4}) {
     CAPTURE(size);
     Shared shared(size);
-    CHECK(failures(run_ranks(size, As::threads, std::chrono::seconds(100),
+    CHECK(failures(run_ranks(size, As::threads, std::chrono::seconds(300),
                              [&](Rank& rank) { run(shared, rank, 60); })) == "");
   }
 }
