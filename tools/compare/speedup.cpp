@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "console/units.hpp"
+#include "tools/report/settings.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -115,10 +116,8 @@ std::vector<report::TitledTable> speedup_tables(const Comparison& comparison) {
     }
     table.row(cells);
   }
-  const auto& launch = one->variant.loaded.experiment.launch;
-  const bool divides_cores = launch.device == "cpu" && launch.threads == 0;
   return {{std::string("Speed-up over one worker") +
-               (divides_cores
+               (report::divides_cores(one->variant.loaded.experiment)
                     ? "; launch.threads = 0 divides a host's cores among its workers: one worker may have more threads"
                     : ""),
            table}};

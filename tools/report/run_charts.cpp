@@ -6,7 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
-#include <tuple>
+#include <numeric>
 
 #include "console/units.hpp"
 #include "record/run_dir.hpp"
@@ -103,20 +103,22 @@ double accuracy(const std::vector<const StepRecord*>& ranks) {
   return 100 * correct / samples;
 }
 
-// Of the rank with the largest total, in seconds.
+// Of one rank, in seconds.
+std::vector<Point> times_of(const std::vector<StepRecord>& rank) {
+  std::vector<Point> points;
+  for (const StepRecord& step : rank) points.push_back({static_cast<double>(step.step), step.total});
+  return points;
+}
+
+// Of the rank with the largest total.
 std::vector<Point> times_of_slowest_rank(const record::Run& run) {
-  std::vector<Point> slowest;
-  double most = -1;
-  for (const auto& rank : run.steps) {
-    double total = 0;
-    std::vector<Point> points;
-    for (const StepRecord& step : rank) {
-      total += step.total;
-      points.push_back({static_cast<double>(step.step), step.total});
-    }
-    if (total > most) std::tie(most, slowest) = std::tuple(total, std::move(points));
-  }
-  return slowest;
+  const auto total = [](const std::vector<StepRecord>& rank) {
+    return std::accumulate(rank.begin(), rank.end(), 0.0,
+                           [](double sum, const auto& step) { return sum + step.total; });
+  };
+  const auto slowest = std::max_element(run.steps.begin(), run.steps.end(),
+                                        [&](const auto& a, const auto& b) { return total(a) < total(b); });
+  return slowest == run.steps.end() ? std::vector<Point>() : times_of(*slowest);
 }
 
 // "runs/a", "runs/a/" and "." in it all have the name "a".
@@ -157,10 +159,7 @@ std::vector<Measured> measured_times(const std::vector<NamedRun>& runs) {
   const auto& ranks = runs[0].run.steps;
   if (runs.size() == 1 && ranks.size() > 1 && ranks.size() <= kMostRanks) {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      measured.push_back({fmt::format("rank {}", rank), {}});
-      for (const StepRecord& step : ranks[rank]) {
-        measured.back().points.push_back({static_cast<double>(step.step), step.total});
-      }
+      measured.push_back({fmt::format("rank {}", rank), times_of(ranks[rank])});
     }
     return measured;
   }

@@ -9,6 +9,7 @@
 #include "console/units.hpp"
 #include "record/statistics.hpp"
 #include "tools/report/run_charts.hpp"
+#include "tools/report/settings.hpp"
 
 namespace ddprun::report {
 namespace {
@@ -212,11 +213,10 @@ std::vector<Chart> scaling_charts(const std::vector<NamedRun>& runs) {
     also += (also.empty() ? " The runs also differ in " : ", ") + difference.substr(0, difference.find(" ("));
   }
   if (!also.empty()) also += ": see the first lines.";
-  const bool divides_cores = std::any_of(runs.begin(), runs.end(), [](const NamedRun& run) {
-    return run.experiment && run.experiment->launch.device == "cpu" && run.experiment->launch.threads == 0;
-  });
-  if (divides_cores)
+  const auto divides = [](const NamedRun& run) { return run.experiment && divides_cores(*run.experiment); };
+  if (std::any_of(runs.begin(), runs.end(), divides)) {
     also += " launch.threads = 0 divides a host's cores among its ranks: fewer ranks may have more threads each.";
+  }
   std::vector<Chart> charts;
   for (const auto& [what, ways] : experiments) {
     std::map<double, int> widths;

@@ -45,4 +45,8 @@ std::string differing_text(const std::string& name, const std::vector<std::strin
   return name + " (" + text + ")";
 }
 
+bool divides_cores(const config::Experiment& experiment) {
+  return experiment.launch.device == "cpu" && experiment.launch.threads == 0;
+}
+
 }  // namespace ddprun::report

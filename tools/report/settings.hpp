@@ -17,4 +17,7 @@ std::map<std::string, std::vector<std::string>> differing_settings(const std::ve
 // "name (value, value)": each value once, in order, and at most four of them.
 std::string differing_text(const std::string& name, const std::vector<std::string>& values);
 
+// Whether a host's cores are divided among its ranks or devices, so that fewer of them may have more threads each.
+bool divides_cores(const config::Experiment& experiment);
+
 }  // namespace ddprun::report

@@ -129,9 +129,7 @@ TEST_CASE("a parameter without a gradient is named") {
   Replica replica(*backend, {}, true);
   CHECK(testing::error_of([&] { replica.step(input_of(0, 0)); }) ==
         "1: no gradient in this step for \"spare.weight\", \"spare.bias\": the loss does not depend on these "
-        "parameters; let the "
-        "model "
-        "use them, or set strategy.find_unused_parameters = true");
+        "parameters; let the model use them, or set strategy.find_unused_parameters = true");
 }
 
 TEST_CASE("find_unused_parameters: a gradient counts as zero on a rank that has none, and stays away if none has it") {
