@@ -7,7 +7,7 @@ function(ddprun_add_library name)
   target_link_libraries(ddprun_${name} PUBLIC ${arg_USES} PRIVATE ddprun_flags ${arg_PRIVATE})
 endfunction()
 
-# ddprun_add_module(<module> ...): a module of core/, with the arguments of ddprun_add_library(); a part of libddprun.
+# ddprun_add_module(<module> ...): a module of core/, launch/, ddp/ or cli/, with the arguments of ddprun_add_library(); a part of libddprun.
 function(ddprun_add_module module)
   ddprun_add_library(${module} ${ARGN})
   set_property(GLOBAL APPEND PROPERTY DDPRUN_MODULES ddprun_${module})

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "config/experiment.hpp"
+#include "cli/config/experiment.hpp"
 #include "ddprun/error.hpp"
 
 using namespace ddprun;

@@ -2,9 +2,9 @@
 #include <chrono>
 #include <cmath>
 
-#include "console/command_line.hpp"
-#include "console/own_tools.hpp"
-#include "console/program.hpp"
+#include "cli/console/command_line.hpp"
+#include "cli/console/own_tools.hpp"
+#include "cli/console/program.hpp"
 #include "launch/job_folder.hpp"
 #include "launch/meeting.hpp"
 #include "launch/supervisor.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "comm/plugin_backend.hpp"
-#include "config/experiment.hpp"
+#include "cli/config/experiment.hpp"
 #include "cuda/driver.hpp"
 #include "ddprun/error.hpp"
 #include "tools/bench/words.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "console/node_options.hpp"
+#include "cli/console/node_options.hpp"
 #include "launch/store.hpp"
 #include "launch/world.hpp"
 #include "tools/compare/other_cpu.hpp"

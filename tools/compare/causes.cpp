@@ -6,7 +6,7 @@
 #include <set>
 
 #include "checkpoint/folder.hpp"
-#include "config/continuation.hpp"
+#include "cli/config/continuation.hpp"
 #include "record/run_dir.hpp"
 #include "tools/compare/variant.hpp"
 #include "tools/report/settings.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "config/experiment.hpp"
+#include "cli/config/experiment.hpp"
 
 namespace ddprun::compare {
 

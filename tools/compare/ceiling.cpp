@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "console/units.hpp"
+#include "cli/console/units.hpp"
 
 namespace ddprun::compare {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "console/units.hpp"
+#include "cli/console/units.hpp"
 #include "tools/compare/ceiling.hpp"
 #include "tools/compare/fairness.hpp"
 

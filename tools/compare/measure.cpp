@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "console/units.hpp"
+#include "cli/console/units.hpp"
 #include "tools/compare/order.hpp"
 
 namespace ddprun::compare {

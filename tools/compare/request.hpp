@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "console/node_options.hpp"
+#include "cli/console/node_options.hpp"
 
 namespace ddprun::compare {
 

@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "base/log.hpp"
-#include "config/text.hpp"
-#include "console/units.hpp"
+#include "cli/config/text.hpp"
+#include "cli/console/units.hpp"
 #include "record/run_dir.hpp"
 #include "tools/compare/agents.hpp"
 #include "tools/compare/other_cpu.hpp"

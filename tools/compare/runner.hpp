@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "console/progress_bar.hpp"
+#include "cli/console/progress_bar.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/records.hpp"
 #include "tools/compare/process.hpp"

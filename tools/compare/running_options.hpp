@@ -2,9 +2,9 @@
 // file.
 #pragma once
 
-#include "console/command_line.hpp"
-#include "console/own_tools.hpp"
-#include "console/program.hpp"
+#include "cli/console/command_line.hpp"
+#include "cli/console/own_tools.hpp"
+#include "cli/console/program.hpp"
 #include "tools/compare/request.hpp"
 
 namespace ddprun::compare {

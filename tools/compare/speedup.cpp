@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "console/units.hpp"
+#include "cli/console/units.hpp"
 #include "tools/report/settings.hpp"
 
 namespace ddprun::compare {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "console/units.hpp"
+#include "cli/console/units.hpp"
 #include "tools/compare/other_cpu.hpp"
 #include "tools/compare/speedup.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "console/program.hpp"
+#include "cli/console/program.hpp"
 #include "ddprun/error.hpp"
 #include "launch/identity.hpp"
 #include "launch/meeting.hpp"

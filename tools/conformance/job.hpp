@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "console/node_options.hpp"
+#include "cli/console/node_options.hpp"
 #include "launch/net/connection.hpp"
 #include "launch/rank_link.hpp"
 #include "launch/store.hpp"

@@ -8,10 +8,10 @@
 #include <iostream>
 #include <random>
 
-#include "console/command_line.hpp"
-#include "console/key_values.hpp"
-#include "console/own_tools.hpp"
-#include "console/program.hpp"
+#include "cli/console/command_line.hpp"
+#include "cli/console/key_values.hpp"
+#include "cli/console/own_tools.hpp"
+#include "cli/console/program.hpp"
 #include "data/datasets.hpp"
 #include "ddprun/error.hpp"
 #include "tools/conformance/checks.hpp"

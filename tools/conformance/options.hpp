@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "console/command_line.hpp"
+#include "cli/console/command_line.hpp"
 
 namespace ddprun::conformance {
 

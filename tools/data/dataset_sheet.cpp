@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "console/table.hpp"
-#include "console/units.hpp"
+#include "cli/console/table.hpp"
+#include "cli/console/units.hpp"
 #include "ddprun/plugin/words.hpp"
 
 namespace ddprun::info {

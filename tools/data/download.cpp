@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "base/file.hpp"
-#include "console/units.hpp"
+#include "cli/console/units.hpp"
 #include "launch/unique_fd.hpp"
 
 namespace ddprun::fetch {

@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "base/log.hpp"
-#include "console/progress_bar.hpp"
-#include "console/units.hpp"
+#include "cli/console/progress_bar.hpp"
+#include "cli/console/units.hpp"
 #include "tools/data/download.hpp"
 
 namespace ddprun::fetch {

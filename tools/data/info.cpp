@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "config/experiment.hpp"
-#include "console/terminal.hpp"
+#include "cli/config/experiment.hpp"
+#include "cli/console/terminal.hpp"
 #include "data/plugin_dataset.hpp"
 #include "data/survey.hpp"
 #include "ddprun/error.hpp"

@@ -1,7 +1,7 @@
 // ddprun-data: downloads and shows data sets.
-#include "console/command_line.hpp"
-#include "console/own_tools.hpp"
-#include "console/program.hpp"
+#include "cli/console/command_line.hpp"
+#include "cli/console/own_tools.hpp"
+#include "cli/console/program.hpp"
 #include "tools/data/fetch.hpp"
 #include "tools/data/info.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "console/terminal.hpp"
+#include "cli/console/terminal.hpp"
 
 namespace ddprun::info {
 

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <map>
 
-#include "console/units.hpp"
+#include "cli/console/units.hpp"
 
 namespace ddprun::doctor {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "console/units.hpp"
+#include "cli/console/units.hpp"
 #include "tools/doctor/judge.hpp"
 
 namespace ddprun::doctor {

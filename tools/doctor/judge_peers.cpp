@@ -8,7 +8,7 @@
 #include <cstring>
 #include <set>
 
-#include "console/units.hpp"
+#include "cli/console/units.hpp"
 
 namespace ddprun::doctor {
 namespace {

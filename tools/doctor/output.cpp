@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
-#include "console/table.hpp"
-#include "console/terminal.hpp"
+#include "cli/console/table.hpp"
+#include "cli/console/terminal.hpp"
 
 namespace ddprun::doctor {
 namespace {

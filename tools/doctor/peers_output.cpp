@@ -3,8 +3,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "console/table.hpp"
-#include "console/units.hpp"
+#include "cli/console/table.hpp"
+#include "cli/console/units.hpp"
 #include "tools/doctor/judge_peers.hpp"
 #include "tools/doctor/output.hpp"
 #include "tools/doctor/peers_json.hpp"

@@ -1,9 +1,9 @@
 // ddprun-export: a run's records in formats of other programs.
 #include "tools/export/export.hpp"
 
-#include "console/command_line.hpp"
-#include "console/own_tools.hpp"
-#include "console/program.hpp"
+#include "cli/console/command_line.hpp"
+#include "cli/console/own_tools.hpp"
+#include "cli/console/program.hpp"
 #include "record/read.hpp"
 
 namespace ddprun::exporter {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "console/command_line.hpp"
-#include "console/own_tools.hpp"
-#include "console/program.hpp"
+#include "cli/console/command_line.hpp"
+#include "cli/console/own_tools.hpp"
+#include "cli/console/program.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/comm_plugin.h"
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "base/file.hpp"
-#include "console/command_line.hpp"
-#include "console/own_tools.hpp"
-#include "console/program.hpp"
+#include "cli/console/command_line.hpp"
+#include "cli/console/own_tools.hpp"
+#include "cli/console/program.hpp"
 #include "tools/predict/output.hpp"
 #include "tools/report/report.hpp"
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "console/table.hpp"
-#include "console/units.hpp"
+#include "cli/console/table.hpp"
+#include "cli/console/units.hpp"
 #include "record/statistics.hpp"
 
 namespace ddprun::predict {

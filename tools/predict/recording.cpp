@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "config/experiment.hpp"
+#include "cli/config/experiment.hpp"
 #include "ddprun/error.hpp"
 #include "record/read.hpp"
 #include "record/statistics.hpp"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "console/table.hpp"
+#include "cli/console/table.hpp"
 
 namespace ddprun::report {
 namespace {

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "console/units.hpp"
+#include "cli/console/units.hpp"
 #include "tools/report/vega.hpp"
 
 namespace ddprun::report {

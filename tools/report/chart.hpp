@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "console/table.hpp"
+#include "cli/console/table.hpp"
 
 namespace ddprun::report {
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "console/units.hpp"
+#include "cli/console/units.hpp"
 #include "record/statistics.hpp"
 #include "tools/report/vega.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "console/units.hpp"
+#include "cli/console/units.hpp"
 #include "record/statistics.hpp"
 #include "tools/report/chart.hpp"
 

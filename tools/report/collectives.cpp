@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "base/enumerated.hpp"
-#include "console/units.hpp"
+#include "cli/console/units.hpp"
 
 namespace ddprun::report {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/enumerated.hpp"
-#include "console/units.hpp"
+#include "cli/console/units.hpp"
 
 namespace ddprun::report {
 namespace {

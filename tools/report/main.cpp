@@ -1,9 +1,9 @@
 // ddprun-report: an HTML page with charts.
 #include "tools/report/report.hpp"
 
-#include "console/command_line.hpp"
-#include "console/own_tools.hpp"
-#include "console/program.hpp"
+#include "cli/console/command_line.hpp"
+#include "cli/console/own_tools.hpp"
+#include "cli/console/program.hpp"
 #include "record/read.hpp"
 
 namespace ddprun::report {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "console/table.hpp"
+#include "cli/console/table.hpp"
 #include "tools/report/assets.hpp"
 #include "tools/report/chart.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "base/file.hpp"
 #include "base/log.hpp"
-#include "config/experiment.hpp"
+#include "cli/config/experiment.hpp"
 #include "ddprun/error.hpp"
 #include "record/read.hpp"
 #include "record/text_lines.hpp"

@@ -8,7 +8,7 @@
 #include <functional>
 #include <numeric>
 
-#include "console/units.hpp"
+#include "cli/console/units.hpp"
 #include "record/run_dir.hpp"
 #include "record/statistics.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "config/experiment.hpp"
+#include "cli/config/experiment.hpp"
 #include "record/read.hpp"
 #include "tools/report/page.hpp"
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <tuple>
 
-#include "console/units.hpp"
+#include "cli/console/units.hpp"
 #include "record/statistics.hpp"
 #include "tools/report/run_charts.hpp"
 #include "tools/report/settings.hpp"

@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "config/text.hpp"
-#include "console/units.hpp"
+#include "cli/config/text.hpp"
+#include "cli/console/units.hpp"
 #include "record/statistics.hpp"
 #include "tools/report/run_charts.hpp"
 #include "tools/report/settings.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "config/continuation.hpp"
+#include "cli/config/continuation.hpp"
 
 namespace ddprun::report {
 namespace {

@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "console/units.hpp"
+#include "cli/console/units.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::report {

@@ -1,5 +1,5 @@
 // ddprun-sweep: runs an experiment with many settings and ranks them.
-#include "config/hints.hpp"
+#include "cli/config/hints.hpp"
 #include "tools/compare/running_options.hpp"
 #include "tools/sweep/sweep.hpp"
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "console/program.hpp"
-#include "console/units.hpp"
+#include "cli/console/program.hpp"
+#include "cli/console/units.hpp"
 #include "record/fields.hpp"
 
 namespace ddprun::sweep {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "console/table.hpp"
+#include "cli/console/table.hpp"
 #include "tools/report/page.hpp"
 #include "tools/sweep/sweep.hpp"
 

@@ -8,8 +8,8 @@
 
 #include "base/log.hpp"
 #include "comm/declared.hpp"
-#include "config/text.hpp"
-#include "console/units.hpp"
+#include "cli/config/text.hpp"
+#include "cli/console/units.hpp"
 #include "ddprun/plugin/words.hpp"
 #include "plugin/registry.hpp"
 #include "tools/compare/runner.hpp"

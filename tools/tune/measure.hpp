@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "config/experiment.hpp"
+#include "cli/config/experiment.hpp"
 #include "tools/tune/model.hpp"
 #include "tools/tune/request.hpp"
 #include "tools/tune/session.hpp"

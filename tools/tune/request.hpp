@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "console/node_options.hpp"
+#include "cli/console/node_options.hpp"
 #include "tools/compare/request.hpp"
 
 namespace ddprun::tune {

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "console/table.hpp"
-#include "console/units.hpp"
+#include "cli/console/table.hpp"
+#include "cli/console/units.hpp"
 #include "tools/compare/other_cpu.hpp"
 #include "tools/predict/fit.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "config/experiment.hpp"
+#include "cli/config/experiment.hpp"
 #include "ddprun/error.hpp"
 #include "launch/store.hpp"
 #include "tools/compare/process.hpp"

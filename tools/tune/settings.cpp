@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "config/paths.hpp"
-#include "config/text.hpp"
+#include "cli/config/paths.hpp"
+#include "cli/config/text.hpp"
 
 namespace ddprun::tune {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "config/experiment.hpp"
+#include "cli/config/experiment.hpp"
 #include "train/loop/parameters.hpp"
 
 namespace ddprun::train {

@@ -63,7 +63,7 @@ def no_secret(place, backend, rng):
 # ----- An enemy where the hosts meet
 
 HELLO = b"ddpstor2"
-GET, PING = 1, 6  # Request of core/launch/net/protocol.hpp
+GET, PING = 1, 6  # Request of launch/net/protocol.hpp
 
 
 class Client:

@@ -2,9 +2,9 @@
 // own because it needs LibTorch.
 #include <iostream>
 
-#include "console/command_line.hpp"
-#include "console/key_values.hpp"
-#include "console/program.hpp"
+#include "cli/console/command_line.hpp"
+#include "cli/console/key_values.hpp"
+#include "cli/console/program.hpp"
 #include "tools/conformance/model/model_checks.hpp"
 
 namespace ddprun::conformance {

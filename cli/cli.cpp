@@ -1,0 +1,141 @@
+#include <filesystem>
+
+#include "cli/commands.hpp"
+#include "cli/tools.hpp"
+#include "cli/config/hints.hpp"
+#include "cli/console/command_line.hpp"
+#include "cli/console/program.hpp"
+
+namespace ddprun::app {
+namespace {
+
+using Command = std::function<ExitCode(const Arguments&)>;
+
+constexpr const char* kExitCodes =
+    "Exit codes: 0 ok; 1 training or set-up failed; 2 usage, config or data; 3 plugin; 4 the ranks did not meet;\n"
+    "5 a peer died or the ranks disagree; 6 a gate failed; 130 / 143 interrupted / terminated.";
+
+void declare_subcommands(CLI::App& cli, Arguments& arguments, Command& command) {
+  auto* validate =
+      cli.add_subcommand("validate", "Check experiments, their plugins and their data, and start nothing.");
+  validate->add_option("--config,files", arguments.configs, "The experiments; each is checked.")->type_name("FILE");
+  validate->add_option("--ranks", arguments.ranks, "Check ddp for N ranks on all hosts instead of launch.nproc.")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 20));
+  console::add_overrides(*validate, arguments.overrides);
+  console::add_plugin_path(*validate, arguments.plugin_paths);
+  validate->final_callback([&] { command = app::validate; });
+
+  auto* evaluate = cli.add_subcommand("evaluate", "Evaluate the weights of a checkpoint on the test set.");
+  evaluate
+      ->add_option(
+          "--checkpoint", arguments.checkpoint,
+          "The checkpoint: a file, or a run folder for its newest one. latest: the newest run in the folder runs.")
+      ->required()
+      ->type_name("PATH");
+  console::add_config(*evaluate, arguments.config, "The experiment. The default is that of the run folder.");
+  console::add_overrides(*evaluate, arguments.overrides);
+  console::add_plugin_path(*evaluate, arguments.plugin_paths);
+  evaluate->final_callback([&] { command = app::evaluate; });
+
+  auto* launch = cli.add_subcommand("launch", "Start any program as ranks, with torchrun's variables (RANK, ...).");
+  console::add_node_options(*launch, arguments.nodes, "-n,");
+  console::add_insecure(*launch, arguments.nodes);
+  launch->add_option("--grace", arguments.grace, "How long the ranks may take to end after SIGINT or SIGTERM: \"30s\".")
+      ->type_name("TIME");
+  launch->add_option("program", arguments.program, "The program and its arguments.")->required()->type_name("PROGRAM");
+  launch->positionals_at_end();
+  launch->prefix_command();
+  launch->final_callback([&] { command = app::launch; });
+
+  auto* plugins = cli.add_subcommand("plugins", "List the plugins that can be found.");
+  console::add_plugin_path(*plugins, arguments.plugin_paths);
+  plugins->add_flag("-v,--verbose", arguments.verbose, "Print the options of each plugin too.");
+  plugins->final_callback([&] { command = app::plugins; });
+
+  auto* version = cli.add_subcommand(
+      "version", "Print the versions of ddprun, Torch, the compiler, and every plugin with its library.");
+  version->final_callback([&] { command = app::version; });
+}
+
+const CLI::App* find_subcommand(const CLI::App& cli, const std::string& name) {
+  const auto found = cli.get_subcommands([&](const CLI::App* subcommand) { return subcommand->get_name() == name; });
+  return found.empty() ? nullptr : found.front();
+}
+
+// `ddprun help`, and `ddprun help NAME`.
+ExitCode help(const CLI::App& cli, const std::string& name) {
+  if (name.empty()) {
+    // Not cli.help(), which is that of the subcommand `help`.
+    std::fputs(cli.get_formatter()->make_help(&cli, cli.get_name(), CLI::AppFormatMode::Normal).c_str(), stdout);
+    return ExitCode::ok;
+  }
+  if (const CLI::App* subcommand = find_subcommand(cli, name)) {
+    std::fputs(subcommand->help("ddprun").c_str(), stdout);
+    return ExitCode::ok;
+  }
+  if (const std::string tool = find_tool(name); !tool.empty()) run_tool(tool, {"--help"});
+  return console::refuse(cli, console::unknown_argument(cli, name, tool_names()));
+}
+
+// Declares the command line and records which command it selects.
+void declare(CLI::App& cli, Arguments& arguments, std::string& topic, Command& command) {
+  cli.require_subcommand(0, 1);
+  auto* config = console::add_config(cli, arguments.config, "The experiment to run.");
+  console::add_overrides(cli, arguments.overrides);
+  console::add_plugin_path(cli, arguments.plugin_paths);
+  cli.footer([] { return "Tools:\n" + describe_tools() + "\n" + console::kAboutPlugins + "\n" + kExitCodes; });
+  console::add_node_options(cli, arguments.nodes, "-n,");
+  auto* quiet = cli.add_flag("-q,--quiet", arguments.quiet, "Print only errors and the results.");
+  cli.add_flag("-v,--verbose", arguments.verbose, "Print details too.")->excludes(quiet);
+  cli.add_flag("--tensorboard", arguments.tensorboard, "Short for --set log.tensorboard=true.");
+  const std::string about_version = "Print what the command version prints.";
+  auto* version = cli.add_flag("--version", about_version);
+  declare_subcommands(cli, arguments, command);
+  auto* asked = cli.add_subcommand("help", "Print this help, or that of a command or a tool.");
+  asked->add_option("name", topic, "The command or the tool.")->type_name("NAME");
+  asked->final_callback([&] { command = [&](const Arguments&) { return help(cli, topic); }; });
+  cli.final_callback([&, config, version] {
+    if (version->count() > 0) command = app::version;
+    if (!command && config->count() > 0) command = app::train;
+  });
+}
+
+// A file that exists, or what can only be meant as one: exp.tml, but not optimizer.lr=0.1.
+bool is_path(const std::string& argument) {
+  const bool has_form = argument.find_first_of("./") != std::string::npos && argument.find('=') == std::string::npos;
+  return has_form || std::filesystem::is_regular_file(argument);
+}
+
+}  // namespace
+
+ExitCode run(int argc, char** argv) {
+  Arguments arguments;
+  arguments.argv.assign(argv, argv + argc);
+  std::string topic;
+  Command command;
+  CLI::App cli("Train models data-parallel, with communication backends as plugins.", "ddprun");
+  declare(cli, arguments, topic, command);
+  const std::string first = argc > 1 ? argv[1] : "-";
+  if (!first.starts_with('-') && !is_path(first) && find_subcommand(cli, first) == nullptr) {
+    if (const std::string tool = find_tool(first); !tool.empty()) run_tool(tool, {argv + 2, argv + argc});
+    const std::string reason = console::unknown_argument(cli, first, tool_names());
+    const bool near = reason.ends_with(')');  // a name that was meant
+    return console::refuse(cli, argc > 2 && !near && is_path(argv[2])
+                                    ? reason + "; to run an experiment, write ddprun " + argv[2]
+                                    : reason);
+  }
+  if (const auto end = console::parse(cli, argc, argv, config::setting_for_option)) return *end;
+  const bool is_missing =
+      cli.got_subcommand("validate") ? arguments.configs.empty() : !command && argc > 1 && arguments.config.empty();
+  if (is_missing) {
+    return console::refuse(cli, "the experiment is missing: give FILE, or --config FILE");
+  }
+  for (const std::string& file : arguments.configs) {
+    if (file.find('=') == std::string::npos || std::filesystem::is_regular_file(file)) continue;
+    return console::refuse(cli, console::unknown_argument(cli, file));
+  }
+  return command ? command(arguments) : console::show_help(cli);
+}
+
+}  // namespace ddprun::app

@@ -1,0 +1,216 @@
+// The command line of a program, with CLI11: common options, and errors as one line. Only a program's main.cpp includes
+// this file, so that CLI11, which is slow to compile, is compiled once.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/log.hpp"
+#include "cli/console/node_options.hpp"
+#include "ddprun/error.hpp"
+#include "ddprun/plugin/comm_plugin.h"
+#include "ddprun/plugin/words.hpp"
+
+namespace ddprun::console {
+
+// An option that may be repeated, with one value each time: an argument after the value does not belong to it.
+inline CLI::Option* add_repeated(CLI::App& to, const std::string& name, std::vector<std::string>& values,
+                                 const std::string& type, const std::string& help) {
+  return to.add_option(name, values, help)->type_name(type)->expected(1)->allow_extra_args(false)->take_all();
+}
+
+// "KEY = VALUE" as "KEY=VALUE".
+inline std::string without_blanks(const std::string& text) {
+  const auto trimmed = [](const std::string& part) {
+    const std::size_t begin = part.find_first_not_of(" \t");
+    return begin == std::string::npos ? "" : part.substr(begin, part.find_last_not_of(" \t") + 1 - begin);
+  };
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos) return trimmed(text);
+  return trimmed(text.substr(0, equals)) + "=" + trimmed(text.substr(equals + 1));
+}
+
+// As add_repeated(), of arguments that are KEY=VALUE, with or without blanks around the '='.
+inline CLI::Option* add_key_values(CLI::App& to, const std::string& name, std::vector<std::string>& values,
+                                   const std::string& type, const std::string& help) {
+  return add_repeated(to, name, values, type, help)->transform(without_blanks);
+}
+
+// For the help of every program that loads plugins. plugin/registry.cpp has the order of the folders.
+inline constexpr const char* kAboutPlugins =
+    "Plugins are searched in these folders, in this order:\n"
+    "  1. --plugin-path DIR\n"
+    "  2. DDPRUN_PLUGIN_PATH, which may name several folders, with colons between them\n"
+    "  3. lib/ddprun/" DDPRUN_PLUGIN_FOLDER
+    " of this ddprun\n"
+    "  4. $XDG_DATA_HOME/ddprun/plugins/" DDPRUN_PLUGIN_FOLDER
+    " (by default ~/.local/share/ddprun/plugins/" DDPRUN_PLUGIN_FOLDER
+    ")\n"
+    "  5. /usr/local/lib/ddprun/" DDPRUN_PLUGIN_FOLDER
+    "\n"
+    "ddprun plugins lists the plugins there. DDPRUN_NO_DEEPBIND=1 loads plugins without RTLD_DEEPBIND: a plugin that\n"
+    "was built with a sanitizer needs it.\n";
+
+// Also adds kAboutPlugins to the help, above the footer.
+inline CLI::Option* add_plugin_path(CLI::App& to, std::vector<std::string>& folders) {
+  to.footer([] { return std::string(kAboutPlugins); });
+  return add_repeated(to, "--plugin-path", folders, "DIR", "Search this folder of plugins first. May be repeated.");
+}
+
+inline CLI::Option* add_overrides(CLI::App& to, std::vector<std::string>& overrides) {
+  return add_key_values(to, "--set", overrides, "KEY=VALUE",
+                        "Override a key of the config, for example comm.algorithm=ring. May be repeated.");
+}
+
+// An option of torchrun: "--node-rank", and hidden "--node_rank". `more_names`: "-n," for a short name too.
+template <typename Value>
+CLI::Option* add_torchrun_option(CLI::App& to, const std::string& name, Value& value, const std::string& type,
+                                 const std::string& help, const std::string& more_names = "") {
+  std::string underscores = name;
+  std::replace(underscores.begin() + 2, underscores.end(), '-', '_');
+  if (underscores != name) to.add_option(underscores, value)->group("");
+  return to.add_option(more_names + name, value, help)->type_name(type);
+}
+
+// --config FILE, or FILE alone.
+inline CLI::Option* add_config(CLI::App& to, std::string& path, const std::string& help = "The experiment.") {
+  return to.add_option("--config,file", path, help)->type_name("FILE");
+}
+
+// The options of NodeOptions. `letter`: "-n," if -n is short for --nproc-per-node.
+inline void add_node_options(CLI::App& to, NodeOptions& options, const std::string& letter = "") {
+  const auto counts = [](CLI::Option* option, int least) { option->check(CLI::Range(least, 1 << 20)); };
+  const std::string group = "Several hosts";
+  counts(add_torchrun_option(to, "--nproc-per-node", options.nproc, "N",
+                             "Start N ranks on this host. The default is launch.nproc of the config, or 1.",
+                             letter + "--nproc,"),
+         1);
+  const auto add = [&](const std::string& name, auto& value, const std::string& type, const std::string& help) {
+    return add_torchrun_option(to, name, value, type, help)->group(group);
+  };
+  counts(add("--nnodes", options.nnodes, "N", "The number of hosts. Start the same command on each of them."), 1);
+  counts(add("--node-rank", options.node_rank, "N", "The number of this host, from 0."), 0);
+  add("--master-addr", options.master_addr, "HOST", "The name or the address of the host with number 0.");
+  add("--master-port", options.master_port, "PORT", "A free port of that host. The default is 29500.")
+      ->check(CLI::Range(1, 65535));
+  counts(add("--max-restarts", options.max_restarts, "N",
+             "Start the job again after a failure, at most N times. The default is launch.max_restarts, or 0."),
+         0);
+  to.add_flag("--standalone", options.standalone,
+              "Start the ranks on this host, even if a launcher has started this command.")
+      ->group(group);
+  add_torchrun_option(to, "--local-rank", options.local_rank, "N", "")->group("");  // of torch.distributed.launch
+}
+
+// Of a command without a config, which would have launch.insecure.
+inline CLI::Option* add_insecure(CLI::App& to, NodeOptions& options) {
+  return to
+      .add_flag("--insecure", options.insecure,
+                "Allow ranks to meet without DDPRUN_SECRET, on a network that you trust.")
+      ->group("Several hosts");
+}
+
+// For an empty command line.
+inline ExitCode show_help(const CLI::App& cli) {
+  const std::string above = cli.get_parent() == nullptr ? "" : cli.get_parent()->get_name();
+  std::fputs(cli.help(above).c_str(), stderr);
+  return ExitCode::usage;
+}
+
+// All visible subcommands and long options of the command line.
+inline void add_words(const CLI::App& cli, std::vector<std::string>& words) {
+  for (const CLI::Option* option :
+       cli.get_options([](const CLI::Option* found) { return !found->get_group().empty(); })) {
+    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+  }
+  for (const CLI::App* subcommand : cli.get_subcommands([](const CLI::App*) { return true; })) {
+    words.push_back(subcommand->get_name());
+    add_words(*subcommand, words);
+  }
+}
+
+// The innermost subcommand of the command line.
+inline const CLI::App& chosen_command(const CLI::App& cli) {
+  const auto below = cli.get_subcommands();
+  return below.empty() ? cli : chosen_command(*below.front());
+}
+
+// `more_words`: further words that could have been meant. `setting`: the --set that an option could have meant, or "".
+inline std::string unknown_argument(const CLI::App& cli, const std::string& argument,
+                                    std::vector<std::string> more_words = {}, std::string setting = "") {
+  const std::string text = "unknown argument \"" + argument + "\"";
+  const std::size_t equals = argument.find('='), dot = argument.find('.');
+  if (!argument.starts_with('-') && dot < equals && equals != std::string::npos) setting = "--set " + argument;
+  if (!setting.empty() && chosen_command(cli).get_option_no_throw("--set") != nullptr) {
+    return text + "; to set a key, use " + setting;
+  }
+  if (argument == "=" && chosen_command(cli).get_option_no_throw("--set") != nullptr) {
+    return text + "; write --set KEY=VALUE without blanks around \"=\"";
+  }
+  add_words(cli, more_words);
+  return text + did_you_mean(argument, more_words);
+}
+
+// "run is missing: give the folder of a run", by the description of the option; "" if there is no such option.
+inline std::string reason_of_missing(const CLI::App& command, const std::string& name) {
+  const CLI::Option* option = command.get_option_no_throw(name);
+  std::string what = option == nullptr ? "" : option->get_description();
+  if (what.empty()) return "";
+  what[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(what[0])));
+  return name + " is missing: give " + what.substr(0, what.find_last_not_of('.') + 1);
+}
+
+// CLI11's message in plain words.
+inline std::string reason_of(const CLI::App& cli, const CLI::ParseError& error) {
+  const std::string text = error.what(), required = " is required";
+  if (text.ends_with(required)) {
+    const std::string name = text.substr(0, text.size() - required.size());
+    if (const std::string reason = reason_of_missing(chosen_command(cli), name); !reason.empty()) return reason;
+  }
+  const std::string unreadable = "Could not convert: ";
+  if (text.starts_with(unreadable)) return text.substr(unreadable.size()) + ": expected a number";
+  if (text.starts_with(": ")) return text.substr(2);  // CLI11 does not name a hidden option
+  if (text.ends_with(" missing")) return text.substr(0, text.find(':')) + ": its value is missing";
+  return text;
+}
+
+// "ddprun data info": the command with its subcommand.
+inline std::string command_of(const CLI::App& cli) {
+  const auto below = cli.get_subcommands();
+  return cli.get_name() + (below.empty() ? "" : " " + command_of(*below.front()));
+}
+
+// Reports a wrong command line as one line.
+inline ExitCode refuse(const CLI::App& cli, const std::string& reason) {
+  log::always("ddprun: " + reason + "; see " + command_of(cli) + " --help");
+  return ExitCode::usage;
+}
+
+inline void describe_help(CLI::App& cli) {
+  if (CLI::Option* help = cli.get_help_ptr()) help->description("Print this help.");
+  for (CLI::App* subcommand : cli.get_subcommands([](CLI::App*) { return true; })) describe_help(*subcommand);
+}
+
+// Parses the command line. Returns an exit code if the program should end: after --help, or after reporting a wrong
+// command line. `setting_for` finds the --set that an unknown option could have meant.
+inline std::optional<ExitCode> parse(CLI::App& cli, int argc, char** argv,
+                                     std::string (*setting_for)(const std::string& option) = nullptr) {
+  describe_help(cli);
+  try {
+    cli.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return static_cast<ExitCode>(cli.exit(error));
+    const std::vector<std::string> unknown = cli.remaining(true);
+    if (unknown.empty()) return refuse(cli, reason_of(cli, error));
+    return refuse(cli, unknown_argument(cli, unknown[0], {}, setting_for != nullptr ? setting_for(unknown[0]) : ""));
+  }
+  return std::nullopt;
+}
+
+}  // namespace ddprun::console

@@ -1,0 +1,203 @@
+#include "cli/console/console.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/console/table.hpp"
+#include "cli/console/units.hpp"
+
+namespace ddprun::console {
+namespace {
+
+std::string percent(double fraction) {
+  return fmt::format("{:.2f} %", 100 * fraction);
+}
+bool known(double value) {
+  return !std::isnan(value);
+}
+
+// "1 epoch", "3 epochs"
+std::string several(int64_t count, const char* thing) {
+  return human_count(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
+// "12.0 ms (13.0 ms)"
+std::string times(const record::Meter& meter) {
+  return human_time(meter.recent.value()) + " (" + human_time(meter.all.value()) + ")";
+}
+
+std::string strategy_of(const Banner& banner) {
+  std::string text = banner.strategy;
+  if (!banner.backend.empty()) text += fmt::format(" over {}, algorithm {}", banner.backend, banner.algorithm);
+  if (!banner.settings.strategy.empty()) text += "; " + banner.settings.strategy;
+  return text;
+}
+
+std::string batch_of(const Banner& banner) {
+  if (banner.devices == 0) return fmt::format("{} in all, {} per rank", banner.global_batch, banner.rank_batch);
+  const int64_t part = (banner.global_batch + banner.devices - 1) / banner.devices;
+  return fmt::format("{} in all, at most {} per device", banner.global_batch, part);
+}
+
+std::string device_of(const Banner& banner) {
+  if (banner.device != "cpu") return banner.device;  // a GPU's work is not done by these threads
+  const std::string threads = several(banner.threads, "thread");
+  const std::string policy = banner.wait_policy.empty() ? "" : ", OMP_WAIT_POLICY=" + banner.wait_policy;
+  if (banner.devices == 0) return fmt::format("{}, {} per rank{}", banner.device, threads, policy);
+  return fmt::format("{}, {} of {}{}", banner.device, several(banner.devices, "device"), threads, policy);
+}
+
+std::string data_of(const Banner& banner) {
+  std::string text = banner.data + ", " + several(banner.train_samples, "training sample");
+  if (banner.validation_samples > 0) text += ", " + several(banner.validation_samples, "validation sample");
+  if (banner.test_samples > 0) text += ", " + several(banner.test_samples, "test sample");
+  if (!banner.settings.data.empty()) text += "; " + banner.settings.data;
+  return text;
+}
+
+std::string optimizer_of(const Banner& banner) {
+  std::string text = fmt::format("{}, lr = {:.6g}", banner.optimizer, banner.lr * banner.lr_factor);
+  if (banner.lr_factor > 1) text += fmt::format(" ({:.6g} x {} ranks)", banner.lr, banner.lr_factor);
+  return banner.settings.optimizer.empty() ? text : text + ", " + banner.settings.optimizer;
+}
+
+std::string length_of(const Banner& banner) {
+  if (banner.steps > 0) return several(banner.steps, "step") + ", an epoch has " + human_count(banner.steps_per_epoch);
+  return several(banner.epochs, "epoch") + " of " + several(banner.steps_per_epoch, "step");
+}
+
+std::string step_lines_of(const Banner& banner) {
+  const std::string text = "means since the line before (in parentheses: since the start of the epoch)";
+  return banner.world > 1 ? text + ", of rank 0" : text;
+}
+
+// The average step by parts; time that belongs to no part has a row of its own.
+void add_split(Table& table, const record::Summary& summary) {
+  if (!known(summary.avg_batch_time)) return;
+  const double step = summary.avg_batch_time;
+  table.row({"average step", human_time(step), "100.0 %"});
+  double rest = step;
+  const auto row = [&](const std::string& name, double value) {
+    table.row({name, human_time(value), step > 0 ? fmt::format("{:.1f} %", 100 * value / step) : ""});
+  };
+  const auto part = [&](const char* name, double value) {
+    if (!known(value)) return;
+    rest -= value;
+    row(std::string("  ") + name, value);
+  };
+  // Percentage of the part in the row before.
+  const auto detail = [&](const char* name, double value) {
+    if (known(value)) row(std::string("    ") + name, value);
+  };
+  part("data wait", summary.avg_data_time);
+  part("forward", summary.split.forward);
+  part("backward", summary.split.backward);
+  part("exposed communication", summary.split.comm);
+  detail("replicate", summary.split.replicate);
+  detail("scatter", summary.split.scatter);
+  detail("gather", summary.split.gather);
+  detail("reduce", summary.split.reduce);
+  part("optimizer", summary.split.optimizer);
+  part("CUDA graph", summary.split.graph);
+  part("other", std::max(rest, 0.0));
+}
+
+std::string communication_of(const record::Summary& summary) {
+  std::string text = summary.backend;
+  // A backend that does not say more names itself again.
+  if (!summary.algorithm.empty() && summary.algorithm != summary.backend) text += " " + summary.algorithm;
+  if (!summary.transport.empty() && summary.transport != summary.backend) text += " (" + summary.transport + ")";
+  return text;
+}
+
+}  // namespace
+
+std::string banner(const Banner& banner) {
+  Table table({{"", Align::left}, {"", Align::left}});
+  table.row({"experiment", fmt::format("{}, seed {}", banner.name, banner.seed)});
+  table.row({"model", banner.model + ", " + several(banner.parameters, "parameter")});
+  table.row({"data", data_of(banner)});
+  table.row({"strategy", strategy_of(banner)});
+  table.row({"optimizer", optimizer_of(banner)});
+  if (!banner.settings.train.empty()) table.row({"training", banner.settings.train});
+  table.row({"world size", std::to_string(banner.world)});
+  table.row({"batch", batch_of(banner)});
+  table.row({"device", device_of(banner)});
+  if (!banner.gpu_present) table.row({"", "no GPU on this machine: everything runs on the CPU"});
+  table.row({"length", length_of(banner)});
+  table.row({"step lines", step_lines_of(banner)});
+  table.row({"run folder", banner.run_dir});
+  return table.text();
+}
+
+std::string step_line(const StepLine& line) {
+  std::string text = fmt::format("epoch {} [{}/{}] {}time {} data {} loss {} ({})", line.epoch, line.step, line.steps,
+                                 line.of_rank0 ? "rank 0: " : "", times(line.time), times(line.data),
+                                 human_number(line.loss.recent.value()), human_number(line.loss.all.value()));
+  if (line.accuracy.all.count > 0) {
+    text += fmt::format(" acc {:.2f} ({:.2f})", 100 * line.accuracy.recent.value(), 100 * line.accuracy.all.value());
+  }
+  if (line.since > 1) text += fmt::format("; averages since step {}", line.since);
+  return text + '\n';
+}
+
+std::string epoch_line(const record::EpochRecord& epoch) {
+  std::string text = fmt::format("epoch {} done", epoch.epoch);
+  if (known(epoch.seconds)) text += " in " + human_time(epoch.seconds);
+  text += ":";
+  const auto results = [&](const char* name, double mean_loss, double accuracy, const char* before) {
+    if (!known(mean_loss)) return;
+    text += fmt::format("{} {} loss {}", before, name, human_number(mean_loss));
+    if (known(accuracy)) text += fmt::format(", acc {:.2f}", 100 * accuracy);
+  };
+  results("train", epoch.train_loss, epoch.train_accuracy, "");
+  results("validation", epoch.validation_loss, epoch.validation_accuracy, ";");
+  results("test", epoch.test_loss, epoch.test_accuracy, ";");
+  if (!epoch.per_rank_loss.empty()) {
+    text += "; train loss by rank";
+    for (const double value : epoch.per_rank_loss) text += fmt::format(" {}", human_number(value));
+  }
+  return text + '\n';
+}
+
+std::string summary_table(const record::Summary& summary) {
+  Table table({{"", Align::left}, {"", Align::right}, {"", Align::right}});
+  if (known(summary.test_accuracy)) table.row({"test accuracy", percent(summary.test_accuracy)});
+  if (known(summary.test_loss)) table.row({"test loss", human_number(summary.test_loss)});
+  if (known(summary.validation_accuracy)) table.row({"validation accuracy", percent(summary.validation_accuracy)});
+  if (known(summary.validation_loss)) table.row({"validation loss", human_number(summary.validation_loss)});
+  if (known(summary.train_loss)) table.row({"train loss", human_number(summary.train_loss)});
+  if (known(summary.total_time)) table.row({"total time", human_time(summary.total_time)});
+  if (known(summary.throughput)) table.row({"throughput", human_rate(summary.throughput)});
+  if (known(summary.avg_compute_time)) table.row({"average compute", human_time(summary.avg_compute_time)});
+  add_split(table, summary);
+  if (summary.steps >= 0) table.row({"steps", human_count(summary.steps)});
+  if (summary.stopped == "early_stop") table.row({"early stop after epoch", human_count(summary.epochs)});
+  if (summary.world >= 0) table.row({"world size", std::to_string(summary.world)});
+  if (!summary.backend.empty()) table.row({"communication", communication_of(summary)});
+  if (known(summary.comm_busbw)) {
+    table.row({"  allreduced", human_bytes(summary.comm_bytes) + " per step",
+               human_bandwidth(summary.comm_busbw) + " busbw"});
+  }
+  if (summary.peak_memory_bytes >= 0) table.row({"peak memory", human_bytes(summary.peak_memory_bytes)});
+  for (std::size_t device = 0; device < summary.memory_by_device.size(); ++device) {
+    table.row({fmt::format("  tensors of device {}", device), human_bytes(summary.memory_by_device[device])});
+  }
+  if (known(summary.page_faults)) table.row({"page faults per step", fmt::format("{:.1f}", summary.page_faults)});
+  return table.text();
+}
+
+std::string learned_line(const std::vector<std::pair<std::string, double>>& learned) {
+  if (learned.empty()) return "";
+  std::string text = "learned:";
+  const char* before = " ";
+  for (const auto& [name, value] : learned) {
+    text += fmt::format("{}{} {}", before, name, human_number(value));
+    before = ", ";
+  }
+  return text + '\n';
+}
+
+}  // namespace ddprun::console

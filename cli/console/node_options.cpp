@@ -1,0 +1,81 @@
+#include "cli/console/node_options.hpp"
+
+#include <cstdlib>
+
+#include "ddprun/error.hpp"
+#include "launch/meeting.hpp"
+
+namespace ddprun::console {
+namespace {
+
+constexpr int kDefaultPort = 29500;  // torchrun's
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ExitCode::usage, what);
+}
+
+void refuse_without_nnodes(const NodeOptions& options) {
+  const char* given = options.node_rank              ? "--node-rank"
+                      : !options.master_addr.empty() ? "--master-addr"
+                      : options.master_port          ? "--master-port"
+                                                     : nullptr;
+  if (given != nullptr) refuse(std::string(given) + " is for several nodes: give --nnodes too, or leave it out");
+}
+
+}  // namespace
+
+launch::Nodes nodes_of(const NodeOptions& options, bool insecure, std::chrono::milliseconds timeout) {
+  launch::Nodes nodes;
+  nodes.timeout = timeout;
+  if (options.standalone && options.nnodes.value_or(1) > 1) refuse("--standalone is for one node; leave out --nnodes");
+  nodes.count = options.nnodes.value_or(1);
+  if (nodes.count == 1) {
+    if (!options.nnodes) refuse_without_nnodes(options);
+    return nodes;
+  }
+  if (!options.node_rank) {
+    refuse("--node-rank is missing: --nnodes " + std::to_string(nodes.count) + " needs a number from 0 to " +
+           std::to_string(nodes.count - 1) + ", another one on each node");
+  }
+  nodes.rank = *options.node_rank;
+  if (nodes.rank >= nodes.count) {
+    refuse("--node-rank " + std::to_string(nodes.rank) + ": expected a number below --nnodes " +
+           std::to_string(nodes.count));
+  }
+  if (options.master_addr.empty()) refuse("--master-addr is missing: give the name or address of node 0");
+  nodes.master_addr = options.master_addr;
+  nodes.master_port = options.master_port.value_or(kDefaultPort);
+  nodes.secret = launch::required_secret(nodes.master_addr, insecure || options.insecure);
+  return nodes;
+}
+
+launch::Job job_of(const NodeOptions& options, std::chrono::milliseconds timeout) {
+  launch::Job job;
+  job.nproc = options.nproc.value_or(1);
+  job.max_restarts = options.max_restarts.value_or(0);
+  job.nodes = nodes_of(options, options.insecure, timeout);
+  return job;
+}
+
+std::optional<launch::World> discover(const NodeOptions& options, std::optional<int> nproc) {
+  const bool is_rank = std::getenv("DDPRUN_RANK") != nullptr;  // of ddprun's launcher, whose arguments it has
+  if (options.start_ranks() && !is_rank) return std::nullopt;
+  return launch::discover(nproc);
+}
+
+void use_local_rank(const NodeOptions& options) {
+  if (!options.local_rank) return;
+  const std::string given = std::to_string(*options.local_rank);
+  const char* set = std::getenv("LOCAL_RANK");
+  if (set != nullptr && given != set) {
+    throw Error(ExitCode::rendezvous, "--local-rank " + given + " contradicts LOCAL_RANK = " + set + ": leave out one");
+  }
+  if (std::getenv("RANK") == nullptr) {
+    throw Error(ExitCode::rendezvous, "--local-rank " + given +
+                                          " is given, but RANK is not set: start the ranks with "
+                                          "torchrun, or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
+  }
+  ::setenv("LOCAL_RANK", given.c_str(), 0);
+}
+
+}  // namespace ddprun::console

@@ -1,0 +1,54 @@
+#include "cli/experiment.hpp"
+
+#include <cstdlib>
+
+#include "launch/cores.hpp"
+
+namespace ddprun::app {
+namespace {
+
+std::optional<int64_t> ranks_elsewhere(const console::NodeOptions& options, const std::optional<launch::World>& world) {
+  if (world) return world->on_one_host() ? std::nullopt : std::optional<int64_t>(world->size);
+  return options.nnodes.value_or(1) > 1 ? std::optional<int64_t>(0) : std::nullopt;
+}
+
+// The ranks of this host.
+int64_t ranks_here(const config::Experiment& experiment, const std::optional<launch::World>& world) {
+  if (world) return std::max(1, world->local_size);
+  if (experiment.strategy.kind != "ddp") return 1;
+  return experiment.launch.nproc > 0 ? experiment.launch.nproc : launch::own_cores();
+}
+
+}  // namespace
+
+std::optional<launch::World> find_world(const Arguments& arguments) {
+  console::use_local_rank(arguments.nodes);
+  return console::discover(arguments.nodes, std::nullopt);
+}
+
+config::Loaded load_experiment(const Arguments& arguments, const std::optional<launch::World>& world) {
+  std::vector<std::string> overrides = arguments.overrides;
+  config::Typed typed;
+  const auto add = [&](const std::string& override, const std::string& option) {
+    overrides.push_back(override);
+    typed[override] = option;
+  };
+  const auto add_count = [&](const std::string& key, const std::string& option, std::optional<int> count) {
+    if (count) add(key + "=" + std::to_string(*count), option + " " + std::to_string(*count));
+  };
+  add_count("launch.nproc", "--nproc-per-node", arguments.nodes.nproc);
+  add_count("launch.max_restarts", "--max-restarts", arguments.nodes.max_restarts);
+  if (arguments.tensorboard) add("log.tensorboard=true", "--tensorboard");
+  return config::load(arguments.config, overrides, ranks_elsewhere(arguments.nodes, world), typed);
+}
+
+void choose_wait_policy(const Arguments& arguments) {
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
+  const auto world = find_world(arguments);
+  const config::Experiment experiment = load_experiment(arguments, world).experiment;
+  if (experiment.launch.device != "cpu") return;
+  if (!launch::fill_cores(ranks_here(experiment, world), experiment.launch.threads, launch::own_cores())) return;
+  ::setenv("OMP_WAIT_POLICY", "passive", 1);
+}
+
+}  // namespace ddprun::app

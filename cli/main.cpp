@@ -1,0 +1,59 @@
+// The program `ddprun`. It is linked without LibTorch: the engine and the tools are programs of their own.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "cli/commands.hpp"
+#include "cli/experiment.hpp"
+#include "cli/tools.hpp"
+#include "cli/console/program.hpp"
+
+namespace ddprun::app {
+namespace {
+
+// Without LibTorch the loader ends the engine, with a line that says neither why nor what to do.
+void require_torch() {
+  const std::string library = DDPRUN_TORCH_LIB "/libtorch_cpu.so";
+  if (::access(library.c_str(), R_OK) == 0) return;
+  const std::string reason = std::strerror(errno);
+  if (::dlopen("libtorch_cpu.so", RTLD_LAZY) != nullptr) return;  // where LD_LIBRARY_PATH or the system has it
+  throw Error(ExitCode::failure, "cannot read LibTorch, " + library + ": " + reason +
+                                     "; let this user read it, or build ddprun with a LibTorch that all users can read "
+                                     "(DDPRUN_TORCH_DIR)");
+}
+
+[[noreturn]] void run_engine(const Arguments& arguments) {
+  require_torch();
+  const auto bin = std::filesystem::path(console::this_program()).parent_path();
+  run_tool(bin.parent_path() / "libexec/ddprun-engine", {arguments.argv.begin() + 1, arguments.argv.end()});
+}
+
+}  // namespace
+
+ExitCode train(const Arguments& arguments) {
+  choose_wait_policy(arguments);
+  run_engine(arguments);
+}
+ExitCode validate(const Arguments& arguments) {
+  run_engine(arguments);
+}
+ExitCode evaluate(const Arguments& arguments) {
+  ::setenv("OMP_WAIT_POLICY", "passive", 0);  // as choose_wait_policy(); unless launch.threads is small, all cores work
+  run_engine(arguments);
+}
+ExitCode plugins(const Arguments& arguments) {
+  run_engine(arguments);
+}
+ExitCode version(const Arguments& arguments) {
+  run_engine(arguments);
+}
+
+}  // namespace ddprun::app
+
+int main(int argc, char** argv) {
+  return ddprun::console::run_program([&] { return ddprun::app::run(argc, argv); });
+}

@@ -1,0 +1,212 @@
+#include "cli/run/assembly.hpp"
+
+#include <sched.h>
+
+#include "comm/plugin_backend.hpp"
+#include "data/plugin_dataset.hpp"
+#include "ddprun/error.hpp"
+#include "plugin/options.hpp"
+#include "train/loop/parameters.hpp"
+#include "train/loop/weights.hpp"
+
+namespace ddprun::run {
+namespace {
+
+// Collects errors, to report them together.
+class Errors {
+ public:
+  void add(const Error& error) {
+    if (!code_) code_ = error.code();
+    if (!text_.empty()) text_ += "\n";
+    text_ += error.what();
+  }
+  void throw_if_any() const {
+    if (code_) throw Error(*code_, text_);
+  }
+
+ private:
+  std::optional<ExitCode> code_;
+  std::string text_;
+};
+
+// Runs `part` and collects its error, with the place of `key` in front.
+template <class Part>
+void collect(Errors& errors, const config::Sources& sources, const std::string& key, Part part) {
+  try {
+    part();
+  } catch (const data::DatasetError& error) {
+    errors.add({error.code(), config::error(sources, "data." + error.key(), error.what())});
+  } catch (const Error& error) {
+    errors.add({error.code(), config::error(sources, key, error.what())});
+  }
+}
+
+// Collects what the plugin's declaration does not allow; false if there is anything.
+template <class Table>
+bool collect_options(Errors& errors, const config::Sources& sources, const std::string& key, const Table& table,
+                     const std::map<std::string, std::string>& options) {
+  const auto found = plugin::option_errors(table, options);
+  for (const OptionError& error : found) {
+    errors.add({ExitCode::usage, config::error(sources, key + "." + error.name, error.reason)});
+  }
+  return found.empty();
+}
+
+// If a model rejects an option, its message begins with the option's name ("model.options.hidden = ..."), which gives
+// the place. Otherwise the place is model.name.
+std::string model_error(const config::Sources& sources, const std::string& reason) {
+  const std::string option = reason.substr(0, reason.find_first_of(": "));
+  if (sources.given(option)) return sources.where(option) + ": " + reason;
+  return config::error(sources, "model.name", reason);
+}
+
+train::ModelPtr create_model(const Assembly& assembly) {
+  const Dataset& dataset = *assembly.data.train;
+  ModelContext context;
+  context.options = assembly.experiment().model.options;
+  context.input_shape = dataset.input().shape;
+  context.classes = static_cast<int64_t>(dataset.classes().size());
+  torch::manual_seed(static_cast<uint64_t>(assembly.experiment().experiment.seed));
+  train::ModelPtr model = train::make_model(assembly.model_plugin, context);
+  if (assembly.experiment().train.channels_last) train::use_channels_last(model->module());
+  return model;
+}
+
+// Whether the model reports which samples are right. A model that fails here also fails in the first step, which
+// reports the error.
+bool has_accuracy(Model& model, const Dataset& dataset) {
+  const torch::NoGradGuard no_grad;
+  const auto sample_of = [](const Field& field) {
+    std::vector<int64_t> shape{1};
+    shape.insert(shape.end(), field.shape.begin(), field.shape.end());
+    return torch::zeros(shape, field.type == ElementType::float32 ? torch::kFloat32 : torch::kInt64);
+  };
+  model.module().eval();
+  bool found = true;
+  try {
+    found = model.correct(model.forward(sample_of(dataset.input())), sample_of(dataset.target())).defined();
+  } catch (const std::exception&) {
+  }
+  model.module().train();
+  return found;
+}
+
+// Collects errors of the keys that choose the best epoch, for this model and data set.
+void collect_metrics(Errors& errors, const Assembly& assembly) {
+  const config::Experiment& experiment = assembly.experiment();
+  for (const auto& [key, metric] :
+       {std::pair{"train.early_stop", experiment.train.early_stop}, {"checkpoint.best", experiment.checkpoint.best}}) {
+    const std::string loss = metric.substr(0, metric.find('.')) + ".loss";
+    std::string error;
+    if (metric.starts_with("test.") && assembly.data.test == nullptr && !assembly.split.validation.empty()) {
+      error = "the data set has no test split here; use \"validation.loss\" or \"train.loss\"";
+    } else if (metric.ends_with(".accuracy") && !has_accuracy(*assembly.model, *assembly.data.train)) {
+      error = "this model has no such metric; use \"" + loss + "\"";
+    }
+    if (!error.empty()) errors.add({ExitCode::usage, config::error(assembly.loaded.sources, key, error)});
+  }
+}
+
+std::string channels_last_error(const Dataset& dataset) {
+  const std::size_t dimensions = dataset.input().shape.size();
+  if (dimensions == 3) return "";
+  return "is for pictures (channels, height, width), but a sample of this data set has " + std::to_string(dimensions) +
+         (dimensions == 1 ? " dimension" : " dimensions") + "; set it to false";
+}
+
+}  // namespace
+
+Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
+  Assembly made{std::move(loaded), {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  const config::Experiment& experiment = made.experiment();
+  const config::Sources& sources = made.loaded.sources;
+  Errors errors;
+  if (experiment.strategy.kind == "ddp") {
+    collect(errors, sources, "comm.backend", [&] { made.comm = registry.comm(experiment.comm.backend); });
+  }
+  if (made.comm) {
+    collect_options(errors, sources, "comm.options", *made.comm->table, experiment.comm.options);
+    const Memory memory = experiment.launch.device == "cuda" ? Memory::cuda : Memory::host;
+    const bool staged = experiment.comm.stage_through_host;
+    const Memory given = comm::memory_given(*made.comm->table, memory, staged);
+    if (const auto error = comm::algorithm_error(*made.comm->table, experiment.comm.algorithm, given)) {
+      errors.add({ExitCode::usage, config::error(sources, "comm.algorithm", *error)});
+    }
+    if (const auto error = comm::memory_error(*made.comm->table, memory, staged)) {
+      errors.add({ExitCode::plugin, config::error(sources, "comm.backend", *error)});
+    } else if (experiment.train.cuda_graph && !comm::capabilities_of(*made.comm->table).capture) {
+      errors.add(
+          {ExitCode::usage,
+           config::error(sources, "train.cuda_graph",
+                         "needs a backend whose collectives can be part of a CUDA graph, and those of \"" +
+                             experiment.comm.backend + "\" cannot; use comm.backend = \"nccl\", or set it to false")});
+    }
+  }
+  collect(errors, sources, "model.name", [&] {
+    made.model_plugin = registry.model(experiment.model.name, train::torch_version(), train::cxx11_abi());
+  });
+  const auto* const model = made.model_plugin.table;
+  const bool model_can_be_made =
+      model != nullptr && collect_options(errors, sources, "model.options", *model, experiment.model.options);
+  collect(errors, sources, "data.name", [&] {
+    made.dataset_plugin = data::find_dataset(experiment.data.name, registry);
+    if (!collect_options(errors, sources, "data.options", *made.dataset_plugin.table, experiment.data.options)) return;
+    const auto seed = static_cast<uint64_t>(experiment.experiment.seed);
+    made.data = data::open_splits(*made.dataset_plugin.table, {experiment.data.root, experiment.data.options, seed});
+    if (experiment.data.validation == 0) return;
+    const int64_t samples = made.data.train->size();
+    made.split = data::random_split(samples, data::validation_samples(experiment.data.validation, samples), seed);
+  });
+  if (made.data.train != nullptr && made.data.test == nullptr && experiment.train.evaluate &&
+      experiment.data.validation == 0) {
+    errors.add(
+        {ExitCode::usage, config::error(sources, "train.evaluate",
+                                        "data set \"" + std::string(made.dataset_plugin.table->name) +
+                                            "\" has no test split here; set it to false, or give data.validation")});
+  }
+  if (made.data.train != nullptr && experiment.train.channels_last) {
+    if (const std::string error = channels_last_error(*made.data.train); !error.empty()) {
+      errors.add({ExitCode::usage, config::error(sources, "train.channels_last", error)});
+    }
+  }
+  if (model_can_be_made && made.data.train != nullptr) {
+    try {
+      made.model = create_model(made);
+    } catch (const Error& error) {
+      errors.add({error.code(), model_error(sources, error.what())});
+    }
+  }
+  if (made.model != nullptr) collect_metrics(errors, made);
+  if (made.model != nullptr && experiment.strategy.kind == "dp") {
+    for (int64_t device = 1; device < experiment.strategy.devices; ++device)
+      made.replicas.push_back(create_model(made));
+  }
+  // A resumed run gets its weights from the checkpoint.
+  if (made.model != nullptr && !experiment.model.weights.empty() && experiment.checkpoint.resume.empty()) {
+    collect(errors, sources, "model.weights",
+            [&] { train::load_weights(made.model->module(), experiment.model.weights); });
+  }
+  errors.throw_if_any();
+  return made;
+}
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+int64_t rank_batch(const config::Loaded& loaded, int world) {
+  const auto& data = loaded.experiment.data;
+  const int64_t ranks = data.batch_per == "rank" ? 1 : world;
+  if (const std::string error = config::batch_error(data.batch_size, ranks); !error.empty()) {
+    throw Error(ExitCode::usage, config::error(loaded.sources, "data.batch_size", error));
+  }
+  const int64_t batch = data.batch_size / ranks;
+  if (const std::string error = config::accumulate_error(loaded.experiment.train.accumulate, batch); !error.empty()) {
+    throw Error(ExitCode::usage, config::error(loaded.sources, "train.accumulate", error));
+  }
+  return batch;
+}
+
+}  // namespace ddprun::run

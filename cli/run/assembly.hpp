@@ -1,0 +1,67 @@
+// run: assembles an experiment from config, plugins, data and ranks, and runs one rank of it. The only module that
+// knows all the others.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "cli/run/checks.hpp"
+#include "cli/config/experiment.hpp"
+#include "data/split.hpp"
+#include "data/standardize.hpp"
+#include "ddprun/plugin/dataset_plugin.hpp"
+#include "plugin/registry.hpp"
+#include "train/loop/checkpointing.hpp"
+#include "train/loop/model_loader.hpp"
+
+namespace ddprun::run {
+
+// The key of the standardisation in a model file's metadata.
+inline const std::string kStandardize = "standardize";
+
+// What a run resumes from, and the line that reports it.
+struct Resume {
+  train::ResumeFrom from;
+  std::string message;
+};
+
+// Everything that an experiment names, found, opened and checked. The model has its initial weights.
+struct Assembly {
+  config::Loaded loaded;
+  std::optional<plugin::CommPlugin> comm;  // under ddp
+  plugin::DatasetPlugin dataset_plugin;    // its path is empty for a built-in data set
+  Splits data;
+  data::Split split;  // of data.train, with data.validation; otherwise empty: all samples are trained on
+  plugin::ModelPlugin model_plugin;
+  train::ModelPtr model;
+  std::vector<train::ModelPtr> replicas;  // under dp: the models of the other devices
+  std::optional<Resume> resume;           // set by prepare_resume()
+  // Of training and test set, set by standardize_data(); from a checkpoint, it is set before.
+  std::optional<data::Standardization> standardization;
+  // Set by place_models(): this rank's device, or under dp those of the replicas in order.
+  std::vector<torch::Device> devices{torch::kCPU};
+
+  const config::Experiment& experiment() const { return loaded.experiment; }
+  int64_t train_samples() const {
+    return split.train.empty() ? data.train->size() : static_cast<int64_t>(split.train.size());
+  }
+  // The sets that are evaluated.
+  bool has_test() const { return experiment().train.evaluate && data.test != nullptr; }
+  bool has_validation() const { return experiment().train.evaluate && !split.validation.empty(); }
+  // The device of the model, and of its batches.
+  torch::Device device() const { return devices.front(); }
+};
+
+// Loads plugins, opens the data set, makes the model from experiment.seed or model.weights. Does not communicate.
+// Throws Error with all errors that do not hide one another, one line each, with the place in the config; the exit code
+// is that of the first.
+Assembly assemble(config::Loaded loaded, const plugin::Registry& registry);
+
+// Cores that this process may use (its affinity mask).
+int usable_cores();
+
+// This rank's batch size. Throws Error(usage) if the global batch is not divisible by the ranks, or if a rank has fewer
+// samples than train.accumulate.
+int64_t rank_batch(const config::Loaded& loaded, int world);
+
+}  // namespace ddprun::run

@@ -1,0 +1,121 @@
+#include "cli/run/collectives_file.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <exception>
+#include <fstream>
+#include <utility>
+
+#include "base/log.hpp"
+#include "base/stack.hpp"
+#include "launch/net/address.hpp"
+#include "record/collectives.hpp"
+
+namespace ddprun::run {
+namespace {
+
+double seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+// The steady clock plus this offset is the time since 1970.
+std::chrono::nanoseconds wall_offset() {
+  return std::chrono::system_clock::now().time_since_epoch() - std::chrono::steady_clock::now().time_since_epoch();
+}
+
+record::CollectiveCall record_of(const comm::RecordedCall& call, std::chrono::nanoseconds offset) {
+  const comm::Fingerprint& what = call.what;
+  const auto kind = static_cast<comm::Kind>(what.kind);
+  record::CollectiveCall result;
+  result.number = static_cast<int64_t>(what.sequence);
+  result.op = comm::name_of(kind);
+  result.step = call.step;
+  result.state = comm::name_of(call.state);
+  result.start = seconds(call.start.time_since_epoch() + offset);
+  if (call.state != comm::CallState::started) {
+    result.duration = seconds(call.duration);
+    result.end = result.start + result.duration;
+  }
+  // A call that was refused for its arguments is recorded too.
+  if (kind == comm::Kind::barrier || what.dtype >= kDTypeCount || what.op >= kOpCount) return result;
+  result.dtype = name_of(static_cast<DType>(what.dtype));
+  result.count = static_cast<int64_t>(what.count);
+  result.memory = static_cast<Memory>(what.memory) == Memory::cuda ? "cuda" : "host";
+  if (comm::reduces(kind)) result.reduction = name_of(static_cast<Op>(what.op));
+  if (kind == comm::Kind::broadcast) result.root = what.root;
+  result.bucket = what.bucket;
+  return result;
+}
+
+}  // namespace
+
+CollectivesFile::CollectivesFile(std::shared_ptr<const comm::FlightRecorder> recorder, const launch::World& world,
+                                 std::string backend, std::string run_dir, std::string log_path)
+    : recorder_(std::move(recorder)),
+      rank_(world.rank),
+      world_(world.size),
+      backend_(std::move(backend)),
+      run_dir_(std::move(run_dir)),
+      log_path_(std::move(log_path)),
+      exceptions_before_(std::uncaught_exceptions()),
+      training_thread_(::pthread_self()),
+      signals_(SIGUSR2, [this](int value) { on_signal(value); }) {}
+
+CollectivesFile::~CollectivesFile() {
+  if (std::uncaught_exceptions() > exceptions_before_ && !failed_) write("this rank failed", ExitCode::failure);
+}
+
+void CollectivesFile::write(const std::string& reason, ExitCode code) noexcept {
+  failed_ = true;
+  write_file(reason, code == ExitCode::peer ? log::Level::info : log::Level::debug);
+}
+
+void CollectivesFile::on_signal(int value) {
+  if (value == launch::kShowStack) return show_stack();
+  if (failed_) return;  // the file already has the reason of the failure
+  const bool job_fails = value == launch::kJobFails;
+  // Only a rank that failed or was asked prints this at the level info.
+  write_file(job_fails ? "another rank failed" : "SIGUSR2", job_fails ? log::Level::debug : log::Level::info);
+}
+
+void CollectivesFile::show_stack() const {
+  constexpr std::size_t kShown = 8;  // more than this only hides the lines around it
+  std::vector<Frame> stack = stack_of(training_thread_);
+  std::string rest;
+  if (stack.size() > kShown) {
+    std::ofstream(log_path_, std::ios::app) << "the stack of the training thread:\n" << text_of(stack) << std::endl;
+    rest = "\n  and " + std::to_string(stack.size() - kShown) + " more, in " + log_path_;
+    stack.resize(kShown);
+  }
+  log::info("rank " + std::to_string(rank_) + ": the others wait for this rank; its training thread is in:\n" +
+            text_of(stack) + rest);
+}
+
+void CollectivesFile::write_file(const std::string& reason, log::Level level) noexcept {
+  try {
+    if (recorder_ == nullptr) {
+      if (!failed_) log::info("SIGUSR2: this run has one rank, and no collectives");
+      return;
+    }
+    const std::lock_guard lock(mutex_);
+    record::RankCollectives file;
+    file.rank = rank_;
+    file.world = world_;
+    file.host = launch::host_name();
+    file.pid = ::getpid();
+    file.backend = backend_;
+    file.reason = reason;
+    const auto offset = wall_offset();
+    file.written = seconds(std::chrono::steady_clock::now().time_since_epoch() + offset);
+    for (const comm::RecordedCall& call : recorder_->calls()) file.calls.push_back(record_of(call, offset));
+    record::write_collectives(run_dir_, file);
+    log::write(level, "rank " + std::to_string(rank_) + ": the last collectives are in " +
+                          record::collectives_path(run_dir_, rank_) + "; ddprun report shows where the ranks diverged");
+  } catch (const std::exception& error) {
+    log::warning(error.what());
+  }
+}
+
+}  // namespace ddprun::run

@@ -1,0 +1,94 @@
+#include "cli/run/devices.hpp"
+
+#include <cstdlib>
+
+#include "base/subprocess.hpp"
+#include "cuda/driver.hpp"
+#include "ddprun/error.hpp"
+#include "train/device/cuda.hpp"
+#include "train/device/streams.hpp"
+
+namespace ddprun::run {
+namespace {
+
+bool on_gpus(const config::Experiment& experiment) {
+  return experiment.launch.device == "cuda";
+}
+
+// CUDA device indices of one rank.
+std::vector<int> gpus_of(const config::Experiment& experiment, int local_rank, int local_size) {
+  const auto& devices = experiment.launch.devices;
+  if (experiment.strategy.kind != "dp") return {cuda::device_of(devices, local_rank, local_size)};
+  std::vector<int> gpus;
+  const auto count = static_cast<int>(experiment.strategy.devices);
+  const std::size_t there = cuda::gpus().size();
+  if (devices.empty() && static_cast<std::size_t>(count) > there) {
+    throw Error(ExitCode::plugin, "strategy.devices = " + std::to_string(count) + ", but this machine has " +
+                                      std::to_string(there) + (there == 1 ? " GPU" : " GPUs") +
+                                      ": use at most as many, or name the GPU of each replica in launch.devices");
+  }
+  for (int device = 0; device < count; ++device) gpus.push_back(cuda::device_of(devices, device, count));
+  return gpus;
+}
+
+// Calls `work`; in front of its error puts the place of the key that requires GPUs.
+template <class Work>
+auto at_key(const config::Loaded& loaded, Work work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    const char* const key = loaded.sources.given("launch.devices") ? "launch.devices" : "launch.device";
+    throw Error(error.code(), config::error(loaded.sources, key, error.what()));
+  }
+}
+
+}  // namespace
+
+void check_devices(const config::Loaded& loaded, int ranks) {
+  const config::Experiment& experiment = loaded.experiment;
+  if (!on_gpus(experiment)) return;
+  at_key(loaded, [&] {
+    return run_in_subprocess([&] {
+      for (int rank = 0; rank < ranks; ++rank) gpus_of(experiment, rank, ranks);
+      return 0;
+    });
+  });
+}
+
+int gpu_count(const config::Loaded& loaded) {
+  return static_cast<int>(
+      at_key(loaded, [] { return run_in_subprocess([] { return static_cast<int64_t>(cuda::gpus().size()); }); }));
+}
+
+std::vector<torch::Device> choose_devices(const config::Loaded& loaded, const launch::World& world) {
+  const config::Experiment& experiment = loaded.experiment;
+  const bool dp = experiment.strategy.kind == "dp";
+  const std::size_t count = dp ? static_cast<std::size_t>(experiment.strategy.devices) : 1;
+  if (!on_gpus(experiment)) return std::vector<torch::Device>(count, torch::kCPU);
+  // Torch refuses deterministic kernels without this setting of cuBLAS.
+  if (experiment.train.deterministic) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
+  const auto gpus = at_key(loaded, [&] {
+    std::vector<int> found = gpus_of(experiment, world.local_rank, world.local_size);
+    train::choose_device(experiment.launch.device, found.front());
+    return found;
+  });
+  std::vector<torch::Device> devices;
+  for (const int gpu : gpus) devices.emplace_back(torch::kCUDA, static_cast<c10::DeviceIndex>(gpu));
+  return devices;
+}
+
+void place_models(Assembly& assembly, const std::vector<torch::Device>& devices) {
+  assembly.devices = devices;
+  if (assembly.experiment().train.deterministic) {
+    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+    at::globalContext().setDeterministicCuDNN(true);
+  }
+  if (!on_gpus(assembly.experiment())) return;
+  at::globalContext().setBenchmarkCuDNN(assembly.experiment().train.cudnn_benchmark);
+  if (assembly.experiment().train.cuda_graph) train::leave_default_stream(assembly.device());
+  assembly.model->module().to(assembly.device());
+  auto replica = assembly.replicas.begin();
+  for (std::size_t number = 1; number < devices.size(); ++number) (*replica++)->module().to(devices[number]);
+}
+
+}  // namespace ddprun::run

@@ -1,0 +1,119 @@
+#include "cli/run/evaluate.hpp"
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "cli/run/devices.hpp"
+#include "cli/run/resume.hpp"
+#include "cli/run/strategy.hpp"
+#include "cli/run/threads.hpp"
+#include "cli/run/training_data.hpp"
+#include "cli/console/console.hpp"
+#include "ddprun/error.hpp"
+#include "train/loop/training_loop.hpp"
+#include "train/loop/weights.hpp"
+#include "train/optim/optimizers.hpp"
+
+namespace ddprun::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Loaded {
+  Assembly assembly;
+  checkpoint::Metadata metadata;
+};
+
+// The model with the checkpoint's weights, and the metadata of the file.
+Loaded load(config::Loaded loaded, const std::string& checkpoint, const plugin::Registry& registry) {
+  loaded.experiment.train.evaluate = false;  // a setting of the training; the test split is required below
+  loaded.experiment.model.weights.clear();
+  Loaded made{assemble(std::move(loaded), registry), {}};
+  if (made.assembly.data.test == nullptr) {
+    throw Error(ExitCode::usage, config::error(made.assembly.loaded.sources, "data.name",
+                                               "has no test split here, and ddprun evaluate needs one"));
+  }
+  made.metadata = train::load_weights(made.assembly.model->module(), checkpoint);
+  const auto by = made.metadata.find(kStandardize);
+  if (by != made.metadata.end()) {
+    made.assembly.standardization = data::read_standardization(by->second);
+  } else if (made.assembly.experiment().data.standardize) {
+    throw Error(ExitCode::usage, checkpoint +
+                                     ": holds no standardisation, and data.standardize = true; evaluate it "
+                                     "with --set data.standardize=false, or take a checkpoint that does");
+  }
+  return made;
+}
+
+// ", step 469, epoch 1"; "" for a file written by Python.
+std::string place_of(const checkpoint::Metadata& metadata) {
+  const auto step = metadata.find("step"), epoch = metadata.find("epoch");
+  if (step == metadata.end() || epoch == metadata.end()) return "";
+  return ", step " + step->second + ", epoch " + epoch->second;
+}
+
+Evaluation evaluate(Assembly& assembly, Group& group, const launch::World& world) {
+  const auto test = test_loader(assembly, world);
+  const auto parameters = train::trainable_parameters(assembly.model->module());
+  const auto optimizer = train::make_optimizer(assembly.experiment(), parameters, world.size);
+  const auto sync = make_sync(assembly, group);
+  train::RankGroup ranks = rank_group(assembly, group);
+  const auto strategy = make_strategy(assembly, ranks, sync.get());
+  train::StepOptions step;
+  step.channels_last = assembly.experiment().train.channels_last;
+  train::TrainingLoop loop({*assembly.model, *optimizer, *strategy, ranks, *test, nullptr, test.get(), {}, {}, step});
+  return loop.evaluate();
+}
+
+}  // namespace
+
+Evaluated find_evaluated(const std::string& checkpoint, const std::string& config) {
+  const auto file = checkpoint_at(checkpoint);
+  if (!file)
+    throw Error(ExitCode::usage, checkpoint + ": no such file or folder; give a run folder, or a file of weights");
+  if (!config.empty()) return {*file, config};
+  const fs::path run_config = fs::absolute(*file).parent_path().parent_path() / "config.toml";
+  if (!fs::exists(run_config)) {
+    throw Error(ExitCode::usage, checkpoint + ": no config.toml of a run belongs to it; give --config");
+  }
+  return {*file, run_config.string()};
+}
+
+void check_evaluation(const config::Loaded& loaded, const std::string& checkpoint, const plugin::Registry& registry,
+                      int world) {
+  torch::set_num_threads(1);
+  check_devices(loaded, world);
+  rank_batch(loaded, world);
+  load(loaded, checkpoint, registry);
+}
+
+void run_evaluation(config::Loaded loaded, const std::string& checkpoint, launch::World world,
+                    const plugin::Registry& registry) {
+  const Meeting meeting = meet(world, milliseconds(loaded.experiment.launch.timeout));
+  Evaluation result;
+  std::string place;
+  run_linked(meeting, [&] {
+    const std::vector<torch::Device> devices = choose_devices(loaded, world);
+    auto [assembly, metadata] = load(std::move(loaded), checkpoint, registry);
+    use_threads(assembly.experiment(), world);
+    standardize_data(assembly);
+    place_models(assembly, devices);
+    Group group = join_group(assembly, world, meeting);
+    result = evaluate(assembly, group, world);
+    place = place_of(metadata);
+  });
+  if (!std::isfinite(result.loss))
+    throw Error(ExitCode::failure, checkpoint + ": the loss on the test set is not finite");
+  if (world.rank != 0) return;
+  record::Summary summary;
+  summary.test_loss = result.loss;
+  summary.test_accuracy = result.accuracy;
+  summary.world = world.size;
+  const std::string text = "checkpoint " + checkpoint + place + "\n" + std::to_string(result.samples) +
+                           " test samples\n" + console::summary_table(summary);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace ddprun::run

@@ -1,0 +1,98 @@
+#include "cli/run/group.hpp"
+
+#include <cmath>
+
+#include "cli/run/faults.hpp"
+#include "cli/run/torch_facts.hpp"
+#include "base/version.hpp"
+#include "comm/single_process_backend.hpp"
+#include "ddp/group_state.hpp"
+#include "ddprun/error.hpp"
+#include "launch/identity.hpp"
+
+namespace ddprun::run {
+namespace {
+
+// What must be equal on all ranks, one `name = value` per line.
+std::string identity(const Assembly& assembly) {
+  std::string text = std::string("ddprun = ") + version() + "\ntorch = " + train::torch_version() + "\n";
+  text += std::string("model plugin = ") + assembly.model_plugin.table->version + "\n";
+  text += std::string("data set = ") + assembly.dataset_plugin.table->version + "\n";
+  if (assembly.comm) {
+    const auto& comm = *assembly.comm->table;
+    text += std::string("comm plugin = ") + comm.name + " " + comm.version + ", " + comm.library + "\n";
+  }
+  return text + config::shared_toml(assembly.experiment());
+}
+
+void compare_identities(const Assembly& assembly, launch::Store& store, const launch::World& world,
+                        std::chrono::milliseconds timeout) {
+  launch::compare_identities(
+      store, world.rank, world.size, identity(assembly), timeout,
+      {.differ = "do not run the same experiment", .advice = "start all ranks with the same config and program"});
+}
+
+void join_backend(const Assembly& assembly, const launch::World& world, const Meeting& meeting, Group& group) {
+  const auto& settings = assembly.experiment().comm;
+  if (settings.check != "off" && !world.on_one_host() && assembly.experiment().train.cuda_graph) {
+    throw Error(ExitCode::usage,
+                config::error(assembly.loaded.sources, "comm.check",
+                              "uses the backend to compare calls if the ranks are on several hosts or another launcher "
+                              "has started them, and a CUDA graph cannot record that; set it to \"off\", or "
+                              "train.cuda_graph = false"));
+  }
+  ddp::Joined joined = ddp::join_backend({.plugin = assembly.comm->table,
+                                          .device = assembly.device(),
+                                          .deadline = milliseconds(settings.timeout),
+                                          .algorithm = settings.algorithm,
+                                          .deterministic = assembly.experiment().train.deterministic,
+                                          .stage_through_host = settings.stage_through_host,
+                                          .compare_calls = settings.check != "off",
+                                          .options = settings.options},
+                                         world, meeting);
+  group.backend = with_fault(std::move(joined.backend), assembly.experiment().faults, joined.recorder);
+  group.recorder = std::move(joined.recorder);
+}
+
+}  // namespace
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(std::llround(seconds * 1000));
+}
+
+void run_linked(const Meeting& meeting, const std::function<void()>& body) {
+  if (meeting.link == nullptr) return body();
+  try {
+    body();
+    meeting.link->finish();
+  } catch (const std::exception& exception) {
+    const auto* known = dynamic_cast<const Error*>(&exception);
+    throw ddp::first_cause(meeting, known != nullptr ? *known : Error(ExitCode::failure, error_message(exception)));
+  }
+}
+
+Group join_group(const Assembly& assembly, const launch::World& world, const Meeting& meeting) {
+  Group group{meeting.store.get(), meeting.link.get(), nullptr, nullptr, nullptr, std::nullopt};
+  const config::Experiment& experiment = assembly.experiment();
+  if (world.size > 1) {
+    if (world.is_own()) group.table = launch::ProgressTable::open(world.job_dir, world.local_size);
+    group.progress()->set(world.local_rank, {0, Phase::rendezvous, -1});
+    compare_identities(assembly, *group.store, world, milliseconds(experiment.launch.timeout));
+    join_backend(assembly, world, meeting, group);
+  } else if (experiment.strategy.kind == "ddp") {
+    group.backend = comm::single_process_backend();
+  }
+  if (group.backend != nullptr) {
+    group.ranks = ddp::group_of(*group.backend, milliseconds(experiment.comm.timeout), assembly.device());
+  }
+  return group;
+}
+
+std::string broadcast_text(Group& group, const launch::World& world, const std::string& key, const std::string& text,
+                           std::chrono::milliseconds timeout) {
+  if (group.store == nullptr) return text;
+  if (world.rank == 0) group.store->set(key, text);
+  return group.store->get(key, timeout);
+}
+
+}  // namespace ddprun::run

@@ -1,0 +1,52 @@
+// The ranks of one job: how they meet, and what each rank then has to reach the others.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/run/assembly.hpp"
+#include "comm/flight_recorder.hpp"
+#include "ddp/join.hpp"
+#include "ddprun/comm_backend.hpp"
+#include "ddprun/group.hpp"
+#include "launch/progress.hpp"
+#include "launch/rank_link.hpp"
+#include "launch/store.hpp"
+#include "launch/world.hpp"
+
+namespace ddprun::run {
+
+// Converts a config duration, in seconds.
+std::chrono::milliseconds milliseconds(double seconds);
+
+using ddp::meet;
+using ddp::Meeting;
+
+struct Group {
+  launch::Store* store = nullptr;                  // of the Meeting, or null
+  launch::RankLink* link = nullptr;                // of the Meeting, or null
+  std::unique_ptr<launch::ProgressTable> table;    // under our own launcher; otherwise null
+  std::shared_ptr<comm::FlightRecorder> recorder;  // of the backend; null for world size 1
+  std::unique_ptr<CommBackend> backend;            // under ddp; the single-process backend for world size 1
+  std::optional<ddprun::Group> ranks;              // those of the backend; empty without one
+
+  // Where this rank reports its progress; null for world size 1.
+  launch::ProgressTable* progress() const { return link != nullptr ? &link->progress() : table.get(); }
+};
+
+// Calls `body`, the rest of this rank. If it throws on one rank, the linked ranks end too. A rank that only lost a peer
+// throws the first cause.
+void run_linked(const Meeting& meeting, const std::function<void()>& body);
+
+// Checks that all ranks run the same experiment with the same plugins; Error(rendezvous) names the first difference.
+// Then joins them with a backend (strategy ddp). Collective.
+Group join_group(const Assembly& assembly, const launch::World& world, const Meeting& meeting);
+
+// Sends rank 0's text to all ranks. Collective.
+std::string broadcast_text(Group& group, const launch::World& world, const std::string& key, const std::string& text,
+                           std::chrono::milliseconds timeout);
+
+}  // namespace ddprun::run

@@ -1,0 +1,276 @@
+#include "cli/run/rank.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+
+#include "cli/run/assembly.hpp"
+#include "cli/run/collectives_file.hpp"
+#include "cli/run/crashes.hpp"
+#include "cli/run/devices.hpp"
+#include "cli/run/group.hpp"
+#include "cli/run/memory.hpp"
+#include "cli/run/resume.hpp"
+#include "cli/run/run_folder.hpp"
+#include "cli/run/session.hpp"
+#include "cli/run/threads.hpp"
+#include "cli/run/tracing.hpp"
+#include "cli/run/training_data.hpp"
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "base/wrap.hpp"
+#include "cli/config/continuation.hpp"
+#include "cli/config/paths.hpp"
+#include "cli/console/console.hpp"
+#include "cuda/driver.hpp"
+#include "data/datasets.hpp"
+#include "ddprun/error.hpp"
+#include "launch/supervisor.hpp"
+#include "record/environment.hpp"
+#include "record/recorder.hpp"
+#include "record/run_dir.hpp"
+#include "record/trace.hpp"
+#include "train/device/cuda.hpp"
+#include "train/loop/tracer.hpp"
+
+namespace ddprun::run {
+namespace {
+
+std::string device_text(const Assembly& assembly, const launch::World& world) {
+  std::string text;
+  for (const torch::Device device : assembly.devices) {
+    text += (text.empty() ? "" : ", ") + train::device_text(device);
+    if (device.is_cpu()) break;  // one entry for all CPU devices
+  }
+  return assembly.device().is_cpu() || world.size == 1 ? text : text + " of rank 0";
+}
+
+std::string wait_policy() {
+  const char* policy = std::getenv("OMP_WAIT_POLICY");
+  return policy == nullptr ? "" : policy;
+}
+
+// The keys of a table that the experiment uses and that are not the default: `momentum = 0.9, nesterov = true`.
+std::string settings(const config::Loaded& loaded, const std::string& table) {
+  static const std::set<std::string> shown_elsewhere{
+      "data.name",          "data.root",    "data.batch_size", "data.batch_per",   "data.workers",   "data.prefetch",
+      "data.pin_memory",    "data.options", "strategy.kind",   "strategy.devices", "optimizer.name", "optimizer.lr",
+      "optimizer.scale_lr", "train.epochs", "train.steps",     "train.evaluate"};
+  const auto defaults = config::key_values({});
+  const std::vector<std::string> unused = config::unused_keys(loaded.experiment, loaded.sources);
+  std::string text;
+  for (const auto& [key, value] : config::key_values(loaded.experiment)) {
+    if (!key.starts_with(table + ".") || value == defaults.at(key) || shown_elsewhere.contains(key) ||
+        std::ranges::find(unused, key) != unused.end()) {
+      continue;
+    }
+    text += (text.empty() ? "" : ", ") + key.substr(table.size() + 1) + " = " + value;
+  }
+  return text;
+}
+
+console::Banner describe(const Assembly& assembly, const launch::World& world, const train::DataLoader& loader,
+                         int64_t threads, const std::string& run_dir) {
+  const config::Experiment& experiment = assembly.experiment();
+  console::Banner banner;
+  banner.name = experiment.experiment.name;
+  banner.model = experiment.model.name;
+  for (const auto& parameter : assembly.model->module().parameters()) banner.parameters += parameter.numel();
+  banner.data = experiment.data.name;
+  banner.train_samples = assembly.train_samples();
+  if (assembly.has_validation()) banner.validation_samples = static_cast<int64_t>(assembly.split.validation.size());
+  if (assembly.has_test()) banner.test_samples = assembly.data.test->size();
+  banner.strategy = experiment.strategy.kind;
+  if (assembly.comm) {
+    banner.backend = world.size == 1 ? "single-process" : assembly.comm->table->name;
+    banner.algorithm = experiment.comm.algorithm;
+  }
+  banner.optimizer = experiment.optimizer.name;
+  banner.lr = experiment.optimizer.lr;
+  banner.lr_factor = experiment.optimizer.scale_lr == "world" ? world.size : 1;
+  banner.settings = {settings(assembly.loaded, "data"), settings(assembly.loaded, "strategy"),
+                     settings(assembly.loaded, "optimizer"), settings(assembly.loaded, "train")};
+  banner.world = world.size;
+  banner.rank_batch = loader.batch_size();
+  banner.global_batch = loader.batch_size() * world.size;
+  banner.device = device_text(assembly, world);
+  banner.threads = threads;
+  banner.wait_policy = wait_policy();
+  if (experiment.strategy.kind == "dp") banner.devices = experiment.strategy.devices;
+  banner.gpu_present = !assembly.device().is_cpu() || cuda::driver_installed();
+  banner.epochs = experiment.train.epochs.value_or(0);
+  banner.steps = experiment.train.steps.value_or(0);
+  banner.steps_per_epoch = loader.steps();
+  banner.seed = experiment.experiment.seed;
+  banner.run_dir = run_dir;
+  return banner;
+}
+
+std::map<std::string, std::string> versions(const Assembly& assembly) {
+  std::map<std::string, std::string> extra{{"torch", train::torch_version()},
+                                           {"plugin.model", assembly.model_plugin.path},
+                                           {"plugin.model.version", assembly.model_plugin.table->version}};
+  if (!assembly.dataset_plugin.path.empty()) {
+    extra["plugin.dataset"] = assembly.dataset_plugin.path;
+    extra["plugin.dataset.version"] = assembly.dataset_plugin.table->version;
+  }
+  if (assembly.comm) {
+    extra["plugin.comm"] = assembly.comm->path;
+    extra["plugin.comm.version"] = assembly.comm->table->version;
+    extra["plugin.comm.library"] = assembly.comm->table->library;
+  }
+  if (const std::string policy = wait_policy(); !policy.empty()) extra["omp_wait_policy"] = policy;
+  if (!assembly.device().is_cpu()) extra.merge(train::cuda_environment());
+  return extra;
+}
+
+// Reports to our own launcher, or to the other ranks, immediately, while model, data and backend still exist: stack
+// unwinding takes time, and the peers' later failures must not arrive first. Without our launcher, the error itself
+// names step and phase.
+[[noreturn]] void fail(const launch::World& world, const Group& group, const LauncherLink& link,
+                       CollectivesFile& collectives, ExitCode code, const std::string& what) {
+  launch::report_failure(world.job_dir, world.rank, code, what);
+  collectives.write("this rank failed: " + what, code);
+  if (!world.job_dir.empty()) throw Error(code, what);
+  if (group.link != nullptr) {
+    if (const auto cause = group.link->failed(Error(code, what))) throw Error(*cause);
+  }
+  const std::string who = world.size > 1 ? "rank " + std::to_string(world.rank) + " " : "";
+  throw Error(code, who + link.where() + ": " + what);
+}
+
+record::Summary fit(Session& session, Group& group, const launch::World& world, const RunFolder& folder,
+                    record::Recorder& recorder, CollectivesFile& collectives, std::chrono::milliseconds timeout) {
+  try {
+    record::Summary summary = session.trainer().fit();
+    recorder.flush();
+    if (session.tracer() != nullptr) {
+      record::write_trace(folder.path(), world.rank, common_trace(*session.tracer(), group, world, timeout));
+    }
+    folder.gather(timeout);
+    if (session.tracer() != nullptr) merge_traces(group, world, folder.path(), timeout);
+    return summary;
+  } catch (const Error& error) {
+    fail(world, group, session.launcher_link(), collectives, error.code(), error.what());
+  } catch (const c10::Error& error) {
+    fail(world, group, session.launcher_link(), collectives, ExitCode::failure, train::error_message(error));
+  } catch (const std::bad_alloc&) {
+    fail(world, group, session.launcher_link(), collectives, ExitCode::failure, "out of memory");
+  } catch (const std::exception& error) {
+    fail(world, group, session.launcher_link(), collectives, ExitCode::failure, error.what());
+  }
+}
+
+void complete(record::Summary& summary, const Assembly& assembly, const launch::World& world) {
+  const config::Experiment& experiment = assembly.experiment();
+  summary.seed = experiment.experiment.seed;
+  summary.model = experiment.model.name;
+  summary.data = experiment.data.name;
+  summary.strategy = experiment.strategy.kind;
+  if (assembly.comm) summary.backend = world.size == 1 ? "single-process" : assembly.comm->table->name;
+}
+
+void print_results(const record::Summary& summary, const std::string& run_dir) {
+  const std::string text =
+      wrapped_lines(console::summary_table(summary) + console::learned_line(summary.learned) + "run folder: " + run_dir,
+                    columns_of(STDOUT_FILENO));
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+// The rank from the rendezvous to its end.
+ExitCode run_in(const Meeting& meeting, RankOptions options, const plugin::Registry& registry) {
+  const launch::World& world = options.world;
+  const auto patience = milliseconds(options.loaded.experiment.launch.timeout);
+  if (!find_common_resume(options.loaded, world, meeting.store.get(), patience)) return ExitCode::ok;
+  const std::vector<torch::Device> devices = choose_devices(options.loaded, world);
+  Assembly assembly = assemble(std::move(options.loaded), registry);
+  check_training_data(assembly, world.size);
+  prepare_resume(assembly, world.size);
+  standardize_data(assembly);
+  place_models(assembly, devices);
+  const config::Experiment& experiment = assembly.experiment();
+  const int64_t threads = use_threads(experiment, world);
+  Group group = join_group(assembly, world, meeting);
+  const auto timeout = milliseconds(experiment.comm.timeout);
+  RunFolder folder(group, world, std::move(options.run_dir), experiment);
+  const std::string log_path = log_dir(experiment, folder.path()) + "/rank" + std::to_string(world.rank) + ".log";
+  if (options.own_log) log::also_to(log_path);
+
+  CollectivesFile collectives(group.recorder, world, group.backend ? group.backend->name() : "", folder.path(),
+                              log_path);
+  record::Recorder recorder(folder.path(), world.rank);
+  if (world.rank == 0) record::write_environment(folder.path(), record::collect_environment(versions(assembly)));
+  Session session(assembly, group, world, folder, recorder);
+  if (world.rank == 0) {
+    log::plain(console::banner(describe(assembly, world, session.loader(), threads, folder.path())));
+  }
+  if (world.rank == 0 && assembly.resume) log::info(assembly.resume->message);
+  // The initial weights come from the seed, equal on all ranks; from here on random numbers differ between ranks.
+  torch::manual_seed(static_cast<uint64_t>(experiment.experiment.seed + world.rank));
+
+  const auto say_how_to_resume = [how = options.how_to_resume, run_dir = folder.path()] {
+    if (const std::string text = how(run_dir); !text.empty()) log::always(text);
+  };
+  const bool says_it = world.rank == 0 && world.job_dir.empty();  // otherwise our launcher does, after a failure
+  if (says_it) after_crash(say_how_to_resume);
+  record::Summary summary;
+  try {
+    summary = fit(session, group, world, folder, recorder, collectives, timeout);
+  } catch (const Error&) {
+    if (says_it) say_how_to_resume();
+    throw;
+  }
+  complete(summary, assembly, world);
+  const auto report = [&] {
+    recorder.summary(summary);
+    if (world.rank != 0) return;
+    print_results(summary, folder.path());
+    if (summary.stopped == train::kInterrupted) say_how_to_resume();
+  };
+  if (session.stopped_by() == ExitCode::ok) {
+    report();
+    return ExitCode::ok;
+  }
+  if (group.table != nullptr) group.table->request_stop();
+  // Many launchers end the job when the first rank has exited with such a code, so all ranks wait until the summary is
+  // written.
+  session.ranks().heartbeat_barrier("writing its summary", report);
+  return world.job_dir.empty() ? session.stopped_by() : ExitCode::ok;
+}
+
+}  // namespace
+
+std::string prepare_run_dir(config::Experiment experiment, int world) {
+  if (experiment.strategy.kind == "ddp") experiment.launch.nproc = world;
+  std::string run_dir = record::make_run_dir(experiment.experiment.output, experiment.experiment.name);
+  replace_file(run_dir + "/config.toml", config::to_toml(for_any_folder(std::move(experiment))));
+  return run_dir;
+}
+
+config::Experiment for_any_folder(config::Experiment experiment) {
+  if (experiment.data.root.empty()) experiment.data.root = data::default_root(experiment.data.name);
+  config::make_paths_absolute(experiment);
+  return experiment;
+}
+
+std::string log_dir(const config::Experiment& experiment, const std::string& run_dir) {
+  return experiment.launch.log_dir.empty() ? run_dir : experiment.launch.log_dir;
+}
+
+ExitCode run_rank(RankOptions options, const plugin::Registry& registry) {
+  keep_freed_memory();
+  train::silence_profiler();
+  const auto patience = milliseconds(options.loaded.experiment.launch.timeout);
+  const Meeting meeting = meet(options.world, patience);
+  if (options.world.restarts > 0) options.loaded.experiment.faults.kind = "none";  // ddprun's launcher does the same
+  report_crashes(options.world, meeting);
+  ExitCode code = ExitCode::ok;
+  run_linked(meeting, [&] { code = run_in(meeting, std::move(options), registry); });
+  return code;
+}
+
+}  // namespace ddprun::run

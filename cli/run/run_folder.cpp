@@ -1,0 +1,84 @@
+#include "cli/run/run_folder.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+#include "cli/run/rank.hpp"
+#include "base/file.hpp"
+#include "comm/copy_file.hpp"
+#include "cli/config/experiment.hpp"
+#include "ddprun/error.hpp"
+
+namespace ddprun::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kConfigFile = "/config.toml";
+
+// "steps-rank3.jsonl", "rank3.log": not of rank 30.
+bool belongs_to(const std::string& name, int rank) {
+  const std::string word = "rank" + std::to_string(rank);
+  const std::size_t at = name.find(word);
+  return at != std::string::npos && name.find_first_of("0123456789", at + word.size()) != at + word.size();
+}
+
+// The paths of a rank's files in the folder, one per line.
+std::string files_of(const std::string& folder, int rank) {
+  std::string paths;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file() || !belongs_to(entry.path().filename().string(), rank)) continue;
+    paths += fs::relative(entry.path(), folder).string() + "\n";
+  }
+  return paths;
+}
+
+}  // namespace
+
+RunFolder::RunFolder(Group& group, const launch::World& world, std::string given, const config::Experiment& experiment)
+    : group_(group), rank_(world.rank), path_(std::move(given)) {
+  if (world.on_one_host()) return;
+  const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(experiment.launch.timeout * 1000));
+  if (rank_ == 0 && path_.empty()) path_ = prepare_run_dir(experiment, world.local_size);
+  if (group.store == nullptr) return;
+  if (rank_ == 0) group.store->set("run folder", path_);
+  const fs::path of_rank0 = group.store->get("run folder", timeout);
+  if (rank_ != 0) path_ = (fs::path(experiment.experiment.output) / of_rank0.filename()).string();
+  // Before any other rank makes a folder: rank 0's folder already has its config.
+  const std::string sees = fs::exists(path_ + kConfigFile) ? "1" : "0";
+  const auto all = group.store->allgather("sees the run folder", rank_, world.size, sees, timeout);
+  for (int rank = 0; rank < world.size; ++rank) {
+    if (all[static_cast<std::size_t>(rank)] == "0") remote_.push_back(rank);
+  }
+  if (sees == "1") return;
+  std::error_code error;
+  fs::create_directories(path_, error);
+  if (error) throw Error(ExitCode::failure, "cannot make the run folder " + path_ + ": " + error.message());
+  if (world.local_rank != 0) return;
+  replace_file(path_ + kConfigFile, config::to_toml(for_any_folder(experiment)));
+}
+
+void RunFolder::move_to_rank0(const std::function<std::string(int rank)>& path_of,
+                              std::chrono::milliseconds timeout) const {
+  for (const int from : remote_) {
+    const std::string path = path_of(from);
+    comm::copy_file(*group_.backend, from, path, rank_ == 0 ? path : "", timeout);
+    std::error_code ignored;  // a file that stays costs only space
+    if (rank_ == from) fs::remove(path, ignored);
+  }
+}
+
+void RunFolder::gather(std::chrono::milliseconds timeout) const {
+  for (const int from : remote_) {
+    const std::string mine = rank_ == from ? files_of(path_, from) : "";
+    std::istringstream files(comm::broadcast_text(*group_.backend, from, mine, timeout));
+    for (std::string file; std::getline(files, file);) {
+      const std::string path = path_ + "/" + file;
+      if (rank_ == 0) fs::create_directories(fs::path(path).parent_path());
+      comm::copy_file(*group_.backend, from, path, rank_ == 0 ? path : "", timeout);
+    }
+  }
+}
+
+}  // namespace ddprun::run

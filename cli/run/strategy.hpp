@@ -1,0 +1,35 @@
+// Makes the objects of [strategy] of the config.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "cli/run/assembly.hpp"
+#include "cli/run/group.hpp"
+#include "train/device/device_graph.hpp"
+#include "train/loop/rank_group.hpp"
+#include "train/loop/strategy.hpp"
+#include "train/reduce/gradient_sync.hpp"
+
+namespace ddprun::run {
+
+// The ranks that train together: those of the group's backend, or one rank without a backend.
+train::RankGroup rank_group(const Assembly& assembly, const Group& group);
+
+// For the assembly's model under ddp; otherwise null. `wrap`: of GradientSyncOptions. Collective.
+std::unique_ptr<train::GradientSync> make_sync(
+    const Assembly& assembly, const Group& group,
+    std::function<std::unique_ptr<Reducer>(train::BucketedReducer&)> wrap = {});
+
+// With model.sync_batch_norm under ddp: converts the model's BatchNorm modules to the ranks of the group. Throws
+// Error(usage) that names the key and a module that cannot be converted.
+void synchronize_batch_norm(const Assembly& assembly, const Group& group);
+
+// If train.cuda_graph is on; otherwise null. Throws Error(plugin) that names the key if this build does not support it.
+std::unique_ptr<train::DeviceGraph> make_graph(const Assembly& assembly);
+
+// `sync` is that of make_sync(). All arguments must outlive the result.
+std::unique_ptr<train::Strategy> make_strategy(const Assembly& assembly, const train::RankGroup& ranks,
+                                               train::GradientSync* sync);
+
+}  // namespace ddprun::run

@@ -1,0 +1,178 @@
+#include "cli/run/training_data.hpp"
+
+#include <algorithm>
+
+#include "cli/run/step_options.hpp"
+#include "cli/run/tracing.hpp"
+#include "data/curriculum.hpp"
+#include "data/datasets.hpp"
+#include "data/difficulty.hpp"
+#include "ddprun/error.hpp"
+
+namespace ddprun::run {
+namespace {
+
+constexpr int kMostAutoWorkers = 8;
+
+int workers_of(const config::Experiment& experiment) {
+  const int64_t workers = experiment.data.workers;
+  return workers < 0 ? std::min(usable_cores(), kMostAutoWorkers) : static_cast<int>(workers);
+}
+
+data::LoaderOptions loader_of(const config::Experiment& experiment) {
+  return {workers_of(experiment), static_cast<int>(experiment.data.prefetch), {}};
+}
+
+train::Target target_of(const Assembly& assembly) {
+  return {assembly.device(), assembly.experiment().data.pin_memory};
+}
+
+Last last_of(const config::Experiment& experiment) {
+  if (experiment.data.last == "drop") return Last::drop;
+  return experiment.data.last == "exact" ? Last::exact : Last::pad;
+}
+
+// Runs `part` and puts the place in the config in front of its error.
+template <class Part>
+auto of_data(const Assembly& assembly, Part part) {
+  try {
+    return part();
+  } catch (const data::DatasetError& error) {
+    throw Error(error.code(), config::error(assembly.loaded.sources, "data." + error.key(), error.what()));
+  }
+}
+
+// The sampler of a given rank.
+using SamplerOf = std::function<std::unique_ptr<Sampler>(int rank)>;
+
+void refuse_empty_epochs(const Assembly& assembly, int world) {
+  const int64_t samples = assembly.train_samples(), batch = rank_batch(assembly.loaded, world) * world;
+  if (assembly.experiment().data.last != "drop" || samples >= batch) return;
+  throw Error(ExitCode::usage,
+              config::error(assembly.loaded.sources, "data.last",
+                            "leaves nothing to train on: " + std::to_string(samples) +
+                                (samples == 1 ? " sample is" : " samples are") + " less than one batch of " +
+                                std::to_string(batch) + "; use \"pad\" or \"exact\", or a smaller data.batch_size"));
+}
+
+std::vector<double> difficulties(const Assembly& assembly) {
+  const config::Experiment& experiment = assembly.experiment();
+  return of_data(assembly, [&] {
+    return data::difficulties(experiment.data.difficulty, *assembly.data.train, workers_of(experiment),
+                              assembly.split.train);
+  });
+}
+
+SamplerOf curriculum_samplers(const Assembly& assembly, int world) {
+  const config::Experiment& experiment = assembly.experiment();
+  const auto seed = static_cast<uint64_t>(experiment.experiment.seed);
+  data::Curriculum curriculum{difficulties(assembly), experiment.data.curriculum_start,
+                              experiment.data.curriculum_epochs};
+  return [=, last = last_of(experiment)](int rank) {
+    return data::curriculum_sampler(curriculum, rank, world, seed, last);
+  };
+}
+
+// Of positions in the samples that are trained on.
+SamplerOf position_samplers(const Assembly& assembly, int world) {
+  const config::Experiment& experiment = assembly.experiment();
+  const auto& data = experiment.data;
+  const auto seed = static_cast<uint64_t>(experiment.experiment.seed);
+  const int64_t samples = assembly.train_samples();
+  if (data.sampler == "curriculum") return curriculum_samplers(assembly, world);
+  if (data.sampler == "distributed" || (data.sampler == "auto" && experiment.strategy.kind == "ddp")) {
+    return [=, shuffle = data.shuffle, last = last_of(experiment)](int rank) {
+      return data::distributed_sampler(samples, rank, world, seed, shuffle, last);
+    };
+  }
+  const bool random = data.sampler == "random" || (data.sampler == "auto" && data.shuffle);
+  return [=](int) { return random ? data::random_sampler(samples, seed) : data::sequential_sampler(samples); };
+}
+
+SamplerOf train_samplers(const Assembly& assembly, int world) {
+  return [sampler_of = position_samplers(assembly, world), &subset = assembly.split.train](int rank) {
+    return data::subset_sampler(sampler_of(rank), subset);
+  };
+}
+
+// A curriculum's epochs have the length of a distributed sampler's epochs.
+int64_t steps_per_epoch(const Assembly& assembly, int world) {
+  const auto& data = assembly.experiment().data;
+  const int64_t batch = rank_batch(assembly.loaded, world);
+  const Last last = last_of(assembly.experiment());
+  if (data.sampler != "curriculum") {
+    return train::steps_of_epoch(*position_samplers(assembly, world)(0), batch, world, last);
+  }
+  const auto sampler = data::distributed_sampler(assembly.train_samples(), 0, world, 0, false, last);
+  return train::steps_of_epoch(*sampler, batch, world, last);
+}
+
+void set_up_batch_weights(const Assembly& assembly, const SamplerOf& sampler_of, int world, train::DataLoader& loader) {
+  const auto& data = assembly.experiment().data;
+  if (data.batch_weights.empty() && data.balance_steps == 0) return;
+  std::vector<std::unique_ptr<Sampler>> samplers;
+  for (int rank = 0; rank < world; ++rank) samplers.push_back(sampler_of(rank));
+  loader.know_all_ranks(std::move(samplers));
+  loader.set_batch_weights({data.batch_weights.begin(), data.batch_weights.end()});
+}
+
+// Every sample of `subset` (empty: of the data set) exactly once for any number of ranks: an average over padded
+// samples would not be the model's accuracy.
+std::unique_ptr<train::DataLoader> evaluation_loader(const Assembly& assembly, const launch::World& world,
+                                                     const Dataset& dataset, std::span<const int64_t> subset) {
+  const int64_t samples = subset.empty() ? dataset.size() : static_cast<int64_t>(subset.size());
+  auto sampler = data::distributed_sampler(samples, world.rank, world.size, 0, false, Last::exact);
+  return std::make_unique<train::DataLoader>(dataset, data::subset_sampler(std::move(sampler), subset),
+                                             rank_batch(assembly.loaded, world.size), world.rank, world.size,
+                                             loader_of(assembly.experiment()), target_of(assembly));
+}
+
+}  // namespace
+
+void standardize_data(Assembly& assembly) {
+  const config::Experiment& experiment = assembly.experiment();
+  if (!experiment.data.standardize && !assembly.standardization) return;
+  of_data(assembly, [&] {
+    if (!assembly.standardization) {
+      assembly.standardization =
+          data::fit_standardization(*assembly.data.train, workers_of(experiment), assembly.split.train);
+    }
+    for (auto* split : {&assembly.data.train, &assembly.data.test}) {
+      if (*split != nullptr) *split = data::standardized(std::move(*split), *assembly.standardization);
+    }
+  });
+}
+
+void check_training_data(const Assembly& assembly, int world) {
+  const auto& data = assembly.experiment().data;
+  refuse_empty_epochs(assembly, world);
+  if (const std::string error = config::batch_weights_error(data.batch_weights, world); !error.empty()) {
+    throw Error(ExitCode::usage, config::error(assembly.loaded.sources, "data.batch_weights", error));
+  }
+  // "magnitude" needs a pass over the data and has no errors of its own, so it is not checked here.
+  if (data.sampler == "curriculum" && data.difficulty != data::kMagnitude) difficulties(assembly);
+  const int64_t steps = steps_per_epoch(assembly, world);
+  step_options(assembly.loaded, world, steps);
+  steps_to_trace(assembly.loaded, steps);
+}
+
+std::unique_ptr<train::DataLoader> test_loader(const Assembly& assembly, const launch::World& world) {
+  return evaluation_loader(assembly, world, *assembly.data.test, {});
+}
+
+DataLoaders make_loaders(const Assembly& assembly, const launch::World& world) {
+  const SamplerOf sampler_of = train_samplers(assembly, world.size);
+  const int64_t batch = rank_batch(assembly.loaded, world.size);
+  DataLoaders loaders;
+  loaders.train = std::make_unique<train::DataLoader>(*assembly.data.train, sampler_of(world.rank), batch, world.rank,
+                                                      world.size, loader_of(assembly.experiment()), target_of(assembly),
+                                                      last_of(assembly.experiment()));
+  set_up_batch_weights(assembly, sampler_of, world.size, *loaders.train);
+  if (assembly.has_validation()) {
+    loaders.validation = evaluation_loader(assembly, world, *assembly.data.train, assembly.split.validation);
+  }
+  if (assembly.has_test()) loaders.test = test_loader(assembly, world);
+  return loaders;
+}
+
+}  // namespace ddprun::run

@@ -1,0 +1,208 @@
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+
+#include "base/version.hpp"
+#include "comm/single_process_backend.hpp"
+#include "cli/console/program.hpp"
+#include "ddp/join.hpp"
+#include "ddp/joined_state.hpp"
+#include "ddprun/error.hpp"
+#include "launch/cores.hpp"
+#include "launch/identity.hpp"
+#include "launch/store.hpp"
+#include "launch/supervisor.hpp"
+#include "launch/world.hpp"
+#include "plugin/registry.hpp"
+#include "train/device/cuda.hpp"
+
+namespace ddprun {
+namespace {
+
+// The group that a failure of this process ends.
+std::mutex current_mutex;
+std::weak_ptr<ddp::JoinedState> current;
+
+// What the first init() has found, for the next ones. Never destroyed.
+struct Job {
+  launch::World world;
+  std::unique_ptr<launch::Store> store;  // of ddprun's launcher, for all groups; otherwise null
+  int groups = 0;                        // calls of init()
+  const pid_t pid = ::getpid();
+};
+Job* job = nullptr;
+
+std::terminate_handler handler_before = nullptr;
+pid_t pid_of_rank = 0;
+
+Error current_error() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error;
+  } catch (const c10::Error& error) {
+    return {ExitCode::failure, train::error_message(error)};
+  } catch (const std::exception& error) {
+    return {ExitCode::failure, console::error_message(error)};
+  } catch (...) {
+    return {ExitCode::failure, "an exception of an unknown type"};
+  }
+}
+
+// For an exception that nothing catches. That of a forked process is not one of the rank.
+[[noreturn]] void end_process() {
+  if (std::current_exception() == nullptr || ::getpid() != pid_of_rank) {
+    if (handler_before != nullptr) handler_before();
+    std::abort();
+  }
+  Error error = current_error();
+  std::shared_ptr<ddp::JoinedState> state;
+  if (const std::unique_lock lock(current_mutex, std::try_to_lock); lock) state = current.lock();
+  if (state != nullptr) error = ddp::first_cause(state->meeting, error);
+  std::fflush(nullptr);
+  std::_Exit(static_cast<int>(console::report_failure(error.code(), error.what())));
+}
+
+void exit_on_error() {
+  if (std::get_terminate() == end_process) return;
+  pid_of_rank = ::getpid();
+  handler_before = std::set_terminate(end_process);
+}
+
+std::string backend_of(const GroupOptions& options) {
+  if (!options.backend.empty()) return options.backend;
+  const char* const variable = std::getenv("DDPRUN_BACKEND");
+  return variable != nullptr && *variable != '\0' ? variable : "gloo";
+}
+
+// What must be equal on all ranks, one `name = value` per line.
+std::string identity(const GroupOptions& options, const ddprun_comm_plugin& plugin) {
+  std::string text = std::string("ddprun = ") + version() + "\nbackend = " + plugin.name + " " + plugin.version + ", " +
+                     plugin.library + "\nalgorithm = " + options.algorithm +
+                     "\ncheck = " + (options.check ? "on" : "off") + "\n";
+  for (const auto& [key, value] : options.options) text += "option " + key + " = " + value + "\n";
+  return text;
+}
+
+// Makes a GPU the current device. Loads CUDA if the program is not linked with it.
+void use_device(torch::Device device) {
+  if (device.is_cpu()) return;
+  if (!device.is_cuda() || !device.has_index()) {
+    throw Error(ExitCode::usage, "GroupOptions::device is " + device.str() + ": expected cpu, or cuda:N");
+  }
+  train::choose_device("cuda", device.index());
+}
+
+// The share of the host's cores; Torch's default would be all of them, in each rank.
+void use_own_cores(const launch::World& world) {
+  if (std::getenv("OMP_NUM_THREADS") == nullptr) torch::set_num_threads(launch::threads_of_rank(world));
+}
+
+void refuse_next_group(const Job& job) {
+  if (job.world.size == 1) return;
+  if (::getpid() != job.pid) {
+    throw Error(ExitCode::usage, "init() is called in a process that rank " + std::to_string(job.world.rank) +
+                                     " has forked; only the rank itself can join a group");
+  }
+  if (job.world.is_own()) return;
+  throw Error(ExitCode::usage, "init() is called a second time, and " + job.world.launcher +
+                                   " has started the ranks: this works under `ddprun launch` only; keep the Group of "
+                                   "the first call, or use its split()");
+}
+
+}  // namespace
+
+namespace ddp {
+
+std::shared_ptr<JoinedState> JoinedState::make() {
+  return {new JoinedState, [rank = ::getpid()](JoinedState* state) {
+            if (::getpid() == rank) delete state;
+          }};
+}
+
+JoinedState::~JoinedState() {
+  joined.backend.reset();
+  // A rank that an exception ends has not finished: the others see that it is lost.
+  const bool finished = std::uncaught_exceptions() == 0;
+  if (finished && parent == nullptr && meeting.link != nullptr) meeting.link->finish();
+}
+
+void JoinedState::set_progress(launch::Progress progress) const {
+  if (parent != nullptr) return parent->set_progress(progress);
+  if (table != nullptr) table->set(world.local_rank, progress);
+  if (meeting.link != nullptr) meeting.link->progress().set(world.local_rank, progress);
+}
+
+void JoinedState::join(const GroupOptions& wanted, const std::string& whose) {
+  use_device(wanted.device);
+  options = wanted;
+  options.backend = backend_of(wanted);
+  timeout = options.timeout;
+  device = options.device;
+  local_rank = world.local_rank;
+  if (world.size == 1) {
+    joined.backend = comm::single_process_backend();
+  } else {
+    const auto plugin = plugin::Registry::standard({}).comm(options.backend);
+    const std::string function = parent == nullptr ? "init()" : "split()";
+    launch::compare_identities(
+        *meeting.store, world.rank, world.size, identity(options, *plugin.table), timeout,
+        {.differ = "do not form one group", .advice = "call " + function + " with the same options on all ranks"});
+    joined = join_backend({.plugin = plugin.table,
+                           .device = device,
+                           .deadline = timeout,
+                           .algorithm = options.algorithm,
+                           .compare_calls = options.check,
+                           .options = options.options,
+                           .part = name,
+                           .whose = whose},
+                          world, meeting);
+  }
+  backend = joined.backend.get();
+}
+
+}  // namespace ddp
+
+Group init(const GroupOptions& options) {
+  if (options.exit_on_error) exit_on_error();
+  auto state = ddp::JoinedState::make();
+  launch::World& world = state->world;
+  if (job == nullptr) {
+    launch::follow_launcher();
+    if (const auto found = launch::discover(std::nullopt)) world = *found;
+    world.insecure = options.insecure;
+    if (world.size > 1) {
+      state->meeting = ddp::meet(world, options.timeout, options.exit_on_error);
+      use_own_cores(world);
+    }
+    job = new Job{world, world.is_own() ? std::move(state->meeting.store) : nullptr};
+  } else {
+    refuse_next_group(*job);
+    world = job->world;
+  }
+  const int number = job->groups++;
+  if (world.size == 1) {
+    state->join(options);
+    return Group(state);
+  }
+  state->job_rank = world.rank;
+  {
+    const std::lock_guard lock(current_mutex);
+    current = state;
+  }
+  if (world.is_own()) {
+    if (number > 0) state->name = "-init" + std::to_string(number);
+    state->meeting.store = launch::prefixed_store(*job->store, "init" + std::to_string(number) + ":");
+    state->table = launch::ProgressTable::open(world.job_dir, world.local_size);
+  }
+  state->set_progress({0, Phase::rendezvous, -1});
+  state->join(options);
+  state->set_progress({0, Phase::setup, -1});
+  return Group(state);
+}
+
+}  // namespace ddprun

@@ -1,0 +1,69 @@
+#include "ddp/join.hpp"
+
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include "comm/backend_exchange.hpp"
+#include "comm/over_store.hpp"
+#include "comm/shared_table.hpp"
+#include "cli/console/program.hpp"
+#include "launch/signal_thread.hpp"
+#include "launch/tcp_store.hpp"
+#include "train/reduce/staged_backend.hpp"
+
+namespace ddprun::ddp {
+
+Meeting meet(launch::World& world, std::chrono::milliseconds timeout, bool ends_process) {
+  Meeting meeting{launch::open_any_store(world, timeout), nullptr};
+  if (meeting.store == nullptr || world.is_own()) return meeting;
+  const auto exit = [ends_process](ExitCode code, const std::string& cause) {
+    if (!ends_process) return;  // the next collective throws
+    // It ends this rank even if nobody reads stderr.
+    std::thread([code] {
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      std::_Exit(static_cast<int>(code));
+    }).detach();
+    // This rank hangs, so its last collectives show most: CollectivesFile writes them on this signal.
+    launch::send_held_signal(SIGUSR2, launch::kJobFails);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::_Exit(static_cast<int>(console::report_failure(code, cause)));
+  };
+  meeting.link = std::make_unique<launch::RankLink>(*meeting.store->server(), world, timeout, exit);
+  return meeting;
+}
+
+Error first_cause(const Meeting& meeting, const Error& error) {
+  if (meeting.link == nullptr) return error;
+  return meeting.link->failed(error).value_or(error);
+}
+
+Joined join_backend(const JoinSettings& settings, const launch::World& world, const Meeting& meeting) {
+  comm::JoinOptions options;
+  options.rank = world.rank;
+  options.size = world.size;
+  options.deadline = settings.deadline;
+  options.algorithm = settings.algorithm;
+  options.deterministic = settings.deterministic;
+  options.options = settings.options;
+  options.address = world.address;
+  options.whose = settings.whose;
+  if (meeting.link != nullptr) options.abort_flag = meeting.link->abort_flag();
+  const bool on_gpu = !settings.device.is_cpu();
+  if (on_gpu && comm::memory_given(*settings.plugin, Memory::cuda, settings.stage_through_host) == Memory::cuda) {
+    options.device = settings.device.index();
+  }
+  auto adapter = comm::join_over(*meeting.store, *settings.plugin, options);
+  comm::PluginBackend& plugin = *adapter;
+  Joined joined{std::move(adapter), plugin.recorder()};
+  if (on_gpu) joined.backend = train::staged(std::move(joined.backend), settings.device, settings.deadline);
+  if (!settings.compare_calls) return joined;
+  // Ranks of one host compare their calls in shared memory; across hosts, they use the backend itself.
+  plugin.compare_calls(
+      world.on_one_host()
+          ? comm::shared_table(comm::map_table(world.job_dir + "/table" + settings.part, world.size), world.rank)
+          : comm::exchange_over(*joined.backend));
+  return joined;
+}
+
+}  // namespace ddprun::ddp
