@@ -1,10 +1,10 @@
 #include <filesystem>
 
 #include "cli/commands.hpp"
-#include "cli/tools.hpp"
 #include "cli/config/hints.hpp"
 #include "cli/console/command_line.hpp"
 #include "cli/console/program.hpp"
+#include "cli/tools.hpp"
 
 namespace ddprun::app {
 namespace {

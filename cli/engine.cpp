@@ -6,8 +6,8 @@
 #include <iostream>
 
 #include "cli/commands.hpp"
-#include "cli/run/torch_facts.hpp"
 #include "cli/console/program.hpp"
+#include "cli/run/torch_facts.hpp"
 
 namespace ddprun::app {
 

@@ -1,11 +1,11 @@
-#include "cli/run/evaluate.hpp"
-#include "cli/command_line.hpp"
-#include "cli/run/checks.hpp"
 #include "base/log.hpp"
+#include "cli/command_line.hpp"
 #include "cli/console/program.hpp"
+#include "cli/run/checks.hpp"
+#include "cli/run/evaluate.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
-#include "record/read.hpp"
+#include "record/run_dir.hpp"
 
 namespace ddprun::app {
 namespace {

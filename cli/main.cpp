@@ -8,9 +8,9 @@
 #include <filesystem>
 
 #include "cli/commands.hpp"
+#include "cli/console/program.hpp"
 #include "cli/experiment.hpp"
 #include "cli/tools.hpp"
-#include "cli/console/program.hpp"
 
 namespace ddprun::app {
 namespace {

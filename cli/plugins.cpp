@@ -3,8 +3,8 @@
 #include <type_traits>
 
 #include "cli/commands.hpp"
-#include "comm/plugin_backend.hpp"
 #include "cli/console/table.hpp"
+#include "comm/plugin_backend.hpp"
 #include "data/datasets.hpp"
 #include "ddprun/plugin/words.hpp"
 #include "plugin/options.hpp"

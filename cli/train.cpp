@@ -4,16 +4,16 @@
 #include <cstdlib>
 #include <utility>
 
-#include "cli/command_line.hpp"
-#include "cli/commands.hpp"
-#include "cli/experiment.hpp"
-#include "cli/run/checks.hpp"
-#include "cli/run/rank.hpp"
 #include "base/log.hpp"
 #include "checkpoint/folder.hpp"
+#include "cli/command_line.hpp"
+#include "cli/commands.hpp"
 #include "cli/config/text.hpp"
 #include "cli/console/program.hpp"
 #include "cli/console/progress_bar.hpp"
+#include "cli/experiment.hpp"
+#include "cli/run/checks.hpp"
+#include "cli/run/rank.hpp"
 #include "launch/copies.hpp"
 #include "launch/cores.hpp"
 #include "launch/signal_thread.hpp"

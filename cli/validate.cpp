@@ -1,8 +1,8 @@
 #include <cstdio>
 
 #include "cli/commands.hpp"
-#include "cli/run/checks.hpp"
 #include "cli/console/program.hpp"
+#include "cli/run/checks.hpp"
 
 namespace ddprun::app {
 namespace {

@@ -1,8 +1,8 @@
 #include <cstdio>
 
+#include "base/version.hpp"
 #include "cli/commands.hpp"
 #include "cli/run/torch_facts.hpp"
-#include "base/version.hpp"
 #include "data/datasets.hpp"
 
 namespace ddprun::app {

@@ -7,8 +7,8 @@
 #include <mutex>
 
 #include "base/version.hpp"
-#include "comm/single_process_backend.hpp"
 #include "cli/console/program.hpp"
+#include "comm/single_process_backend.hpp"
 #include "ddp/join.hpp"
 #include "ddp/joined_state.hpp"
 #include "ddprun/error.hpp"

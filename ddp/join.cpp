@@ -4,10 +4,10 @@
 #include <cstdlib>
 #include <thread>
 
+#include "cli/console/program.hpp"
 #include "comm/backend_exchange.hpp"
 #include "comm/over_store.hpp"
 #include "comm/shared_table.hpp"
-#include "cli/console/program.hpp"
 #include "launch/signal_thread.hpp"
 #include "launch/tcp_store.hpp"
 #include "train/reduce/staged_backend.hpp"

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "cli/run/checks.hpp"
 #include "cli/config/experiment.hpp"
+#include "cli/run/checks.hpp"
 #include "data/split.hpp"
 #include "data/standardize.hpp"
 #include "ddprun/plugin/dataset_plugin.hpp"

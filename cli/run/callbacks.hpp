@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/run/long_work.hpp"
-#include "comm/flight_recorder.hpp"
 #include "cli/console/console.hpp"
 #include "cli/console/progress_bar.hpp"
+#include "cli/run/long_work.hpp"
+#include "comm/flight_recorder.hpp"
 #include "ddprun/error.hpp"
 #include "launch/progress.hpp"
 #include "record/recorder.hpp"

@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "cli/run/assembly.hpp"
 #include "cli/config/experiment.hpp"
+#include "cli/run/assembly.hpp"
 #include "launch/world.hpp"
 
 namespace ddprun::run {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "comm/flight_recorder.hpp"
 #include "cli/config/experiment.hpp"
+#include "comm/flight_recorder.hpp"
 #include "ddprun/comm_backend.hpp"
 #include "train/loop/callback.hpp"
 #include "train/loop/parameters.hpp"

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
+#include "base/version.hpp"
 #include "cli/run/faults.hpp"
 #include "cli/run/torch_facts.hpp"
-#include "base/version.hpp"
 #include "comm/single_process_backend.hpp"
 #include "ddp/group_state.hpp"
 #include "ddprun/error.hpp"

@@ -7,6 +7,12 @@
 #include <cstdlib>
 #include <set>
 
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "base/wrap.hpp"
+#include "cli/config/continuation.hpp"
+#include "cli/config/paths.hpp"
+#include "cli/console/console.hpp"
 #include "cli/run/assembly.hpp"
 #include "cli/run/collectives_file.hpp"
 #include "cli/run/crashes.hpp"
@@ -19,12 +25,6 @@
 #include "cli/run/threads.hpp"
 #include "cli/run/tracing.hpp"
 #include "cli/run/training_data.hpp"
-#include "base/file.hpp"
-#include "base/log.hpp"
-#include "base/wrap.hpp"
-#include "cli/config/continuation.hpp"
-#include "cli/config/paths.hpp"
-#include "cli/console/console.hpp"
 #include "cuda/driver.hpp"
 #include "data/datasets.hpp"
 #include "ddprun/error.hpp"

@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <optional>
 
-#include "cli/run/commit_copy.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
 #include "cli/config/continuation.hpp"
+#include "cli/run/commit_copy.hpp"
 #include "ddprun/error.hpp"
-#include "record/read.hpp"
 #include "record/run_dir.hpp"
 #include "train/loop/callback.hpp"
 #include "train/loop/position.hpp"
@@ -87,8 +88,10 @@ std::string at_the_end(const config::Experiment::Train& plan, const checkpoint::
   const std::string state = checkpoint::state_path(commit, 0);
   if (std::string text = at_the_end(plan, checkpoint::read_safetensors(state), commit.path); !text.empty()) return text;
   const fs::path run = fs::path(commit.path).parent_path().parent_path();
-  if (plan.early_stop.empty() || !fs::exists(run / "summary.json")) return "";
-  if (record::read_summary(run.string()).stopped != train::kEarlyStop) return "";
+  std::ifstream file(run / "summary.json");
+  if (plan.early_stop.empty() || !file) return "";
+  const auto summary = nlohmann::json::parse(file, nullptr, false);
+  if (!summary.is_object() || summary.value("stopped", "") != train::kEarlyStop) return "";
   return "nothing is left to train: train.early_stop has ended " + run.string();
 }
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "cli/run/assembly.hpp"
 #include "checkpoint/folder.hpp"
+#include "cli/run/assembly.hpp"
 #include "launch/store.hpp"
 #include "launch/world.hpp"
 

@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <sstream>
 
-#include "cli/run/rank.hpp"
 #include "base/file.hpp"
-#include "comm/copy_file.hpp"
 #include "cli/config/experiment.hpp"
+#include "cli/run/rank.hpp"
+#include "comm/copy_file.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::run {

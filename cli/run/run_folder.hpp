@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/run/group.hpp"
 #include "cli/config/experiment.hpp"
+#include "cli/run/group.hpp"
 #include "launch/world.hpp"
 
 namespace ddprun::run {

@@ -1,11 +1,11 @@
 #include "cli/run/session.hpp"
 
+#include "base/version.hpp"
 #include "cli/run/faults.hpp"
 #include "cli/run/resume.hpp"
 #include "cli/run/step_options.hpp"
 #include "cli/run/strategy.hpp"
 #include "cli/run/tracing.hpp"
-#include "base/version.hpp"
 #include "ddprun/zero.hpp"
 #include "train/loop/checkpointing.hpp"
 #include "train/loop/parity.hpp"

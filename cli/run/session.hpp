@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "checkpoint/folder.hpp"
 #include "cli/run/assembly.hpp"
 #include "cli/run/callbacks.hpp"
 #include "cli/run/event_writer.hpp"
@@ -11,7 +12,6 @@
 #include "cli/run/group.hpp"
 #include "cli/run/run_folder.hpp"
 #include "cli/run/training_data.hpp"
-#include "checkpoint/folder.hpp"
 #include "record/recorder.hpp"
 #include "train/device/device_graph.hpp"
 #include "train/loop/agreement.hpp"

@@ -5,8 +5,11 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -39,6 +42,16 @@ void write_and_close(OutputFile& file, std::string_view text) {
 void throw_file_error(std::string_view what, const std::string& path, int number) {
   throw Error(ExitCode::failure,
               "cannot " + std::string(what) + " " + path + ": " + std::generic_category().message(number));
+}
+
+std::string read_text(const std::string& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) throw Error(ExitCode::usage, path + ": is a folder");
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file.is_open() || file.bad()) throw Error(ExitCode::usage, path + ": " + std::strerror(errno));
+  return text;
 }
 
 OutputFile::OutputFile(std::string path) : path_(std::move(path)) {

@@ -1,4 +1,4 @@
-// Writing files with every error reported. Every function throws Error(failure) with path and errno's text.
+// Reading and writing files with every error reported: each function throws Error(failure) with path and errno's text.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,9 @@
 #include <utility>
 
 namespace ddprun {
+
+// The whole file, which the user has named. Throws Error(usage).
+std::string read_text(const std::string& path);
 
 // A file opened for writing. Single-threaded.
 class OutputFile {

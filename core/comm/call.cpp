@@ -34,6 +34,12 @@ bool is_below(Enum value, std::size_t count) {
 
 }  // namespace
 
+double bus_factor(Kind kind, int ranks) {
+  const double n = ranks;
+  if (kind == Kind::allreduce) return 2 * (n - 1) / n;
+  return splits_in_blocks(kind) ? (n - 1) / n : 1;
+}
+
 const char* name_of(Kind kind) {
   return kKinds[static_cast<std::size_t>(kind)];
 }

@@ -16,6 +16,14 @@ constexpr bool reduces(Kind kind) {
   return kind == Kind::allreduce || kind == Kind::reduce_scatter;
 }
 
+// Cut the vector in one block per rank.
+constexpr bool splits_in_blocks(Kind kind) {
+  return kind == Kind::allgather || kind == Kind::reduce_scatter;
+}
+// busbw = algbw * this: 2(n-1)/n for allreduce, (n-1)/n for allgather and reduce_scatter, 1 for broadcast
+// (https://github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md).
+double bus_factor(Kind kind, int ranks);
+
 struct Call {
   Kind kind = Kind::barrier;
   uint64_t number = 0;  // 1 for the first call on its backend

@@ -1,9 +1,10 @@
 // collectives-rank<N>.json: the last collectives of a rank, written when a job fails or gets SIGUSR2.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
-#include <map>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "ddprun/records.hpp"
@@ -38,15 +39,41 @@ struct RankCollectives {
   std::vector<CollectiveCall> calls{};  // oldest first
 };
 
+// The keys of the file, for writing and reading.
+template <class Call, class Field>
+requires std::same_as<std::remove_const_t<Call>, CollectiveCall>
+void for_each_key(Call& call, Field field) {
+  field("number", call.number);
+  field("op", call.op);
+  field("dtype", call.dtype);
+  field("count", call.count);
+  field("reduction", call.reduction);
+  field("root", call.root);
+  field("bucket", call.bucket);
+  field("memory", call.memory);
+  field("step", call.step);
+  field("state", call.state);
+  field("start", call.start);
+  field("end", call.end);
+  field("duration", call.duration);
+}
+
+template <class File, class Field>
+requires std::same_as<std::remove_const_t<File>, RankCollectives>
+void for_each_key(File& file, Field field) {
+  field("rank", file.rank);
+  field("world", file.world);
+  field("host", file.host);
+  field("pid", file.pid);
+  field("backend", file.backend);
+  field("reason", file.reason);
+  field("written", file.written);
+}
+
+constexpr const char* kCollectivesPrefix = "collectives-rank";  // then the rank and ".json"
 std::string collectives_path(const std::string& run_dir, int64_t rank);
 
 // Writes the file, or replaces it. Throws Error(failure).
 void write_collectives(const std::string& run_dir, const RankCollectives& collectives);
-
-// The content of a file; `path` is for messages. Safe for any text. Throws Error(usage).
-RankCollectives parse_collectives(const std::string& text, const std::string& path);
-
-// By rank, without the ranks that have no file. Throws Error(usage) for a damaged file.
-std::map<int64_t, RankCollectives> read_collectives(const std::string& run_dir);
 
 }  // namespace ddprun::record

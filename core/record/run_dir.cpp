@@ -102,6 +102,25 @@ std::string run_hint(const std::string& folder) {
   return runs.empty() ? "" : "; did you mean " + runs.front() + "?";
 }
 
+std::string no_run(const std::string& dir) {
+  const std::string hint = run_hint(dir);
+  return dir + ": no folder of a run" +
+         (hint.empty() ? "; give the run folder, which a training names at its end" : hint);
+}
+
+bool is_run(const std::string& dir) {
+  return fs::is_regular_file(file_in(dir, "config.toml")) && fs::is_regular_file(file_in(dir, "steps-rank0.jsonl"));
+}
+
+std::string named_run(const std::string& path) {
+  if (path != "latest" || fs::exists(path)) return path;
+  const auto runs = runs_in("runs");
+  const auto newest = std::find_if(runs.begin(), runs.end(), is_run);
+  if (newest == runs.end())
+    throw Error(ExitCode::usage, "latest: there is no run in the folder runs; name a run folder");
+  return *newest;
+}
+
 std::string file_in(const std::string& run_dir, const std::string& name) {
   return (fs::path(run_dir) / name).string();
 }

@@ -8,7 +8,7 @@
 
 #include "base/file.hpp"
 #include "ddprun/error.hpp"
-#include "record/text_lines.hpp"
+#include "tools/lib/text_lines.hpp"
 
 namespace ddprun::record {
 namespace {
@@ -56,7 +56,7 @@ void write_trace(const std::string& run_dir, int rank, const RankTrace& trace) {
 void merge_traces(const std::string& run_dir, int ranks) {
   ordered_json all = ordered_json::array();
   for (int rank = 0; rank < ranks; ++rank) {
-    for (auto& event : ordered_json::parse(text_of(part_of(run_dir, rank)))) all.push_back(std::move(event));
+    for (auto& event : ordered_json::parse(read_text(part_of(run_dir, rank)))) all.push_back(std::move(event));
   }
   int64_t origin = std::numeric_limits<int64_t>::max();
   for (const auto& event : all) {

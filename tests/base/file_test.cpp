@@ -16,7 +16,7 @@
 
 #include "base/file.hpp"
 #include "ddprun/error.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 using namespace ddprun;
 using testing::TempDir;

@@ -5,7 +5,7 @@
 
 #include "ddprun/error.hpp"
 #include "support/read_file.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun {
 namespace {

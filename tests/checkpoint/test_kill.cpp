@@ -16,7 +16,7 @@
 
 #include "checkpoint/folder.hpp"
 #include "checkpoint/some_tensors.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 using namespace ddprun::checkpoint;
 using namespace ddprun::testing;

@@ -13,7 +13,7 @@
 #include "checkpoint/some_tensors.hpp"
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 using namespace ddprun;
 using namespace ddprun::checkpoint;

@@ -9,7 +9,7 @@
 #include "comm/plugin_backend.hpp"
 #include "plugin/registry.hpp"
 #include "support/paths.hpp"
-#include "tools/conformance/ranks.hpp"
+#include "testing/ranks.hpp"
 
 namespace ddprun::comm {
 

@@ -11,7 +11,7 @@
 #include "comm/joined.hpp"
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun::comm {
 namespace {

@@ -12,7 +12,7 @@
 #include "joined.hpp"
 #include "support/error_of.hpp"
 #include "support/process.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun::comm {
 namespace {

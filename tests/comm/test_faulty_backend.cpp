@@ -7,7 +7,7 @@
 #include "comm/shared_table.hpp"
 #include "comm/single_process_backend.hpp"
 #include "support/error_of.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun::comm {
 namespace {

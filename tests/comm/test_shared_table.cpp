@@ -9,8 +9,8 @@
 #include "comm/table_memory.hpp"
 #include "support/error_of.hpp"
 #include "support/process.hpp"
-#include "tools/conformance/ranks.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/ranks.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun::comm {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "support/error_of.hpp"
-#include "tools/conformance/ranks.hpp"
+#include "testing/ranks.hpp"
 
 namespace ddprun::testing {
 

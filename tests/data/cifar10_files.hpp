@@ -6,7 +6,7 @@
 #include <string>
 
 #include "data/idx_files.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun::testing {
 

@@ -4,7 +4,7 @@
 #include "data/memory_dataset.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 using namespace ddprun;
 using namespace ddprun::data;

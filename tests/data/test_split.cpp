@@ -10,7 +10,7 @@
 #include "data/split.hpp"
 #include "data/standardize.hpp"
 #include "support/error_of.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 using namespace ddprun;
 using namespace ddprun::data;

@@ -9,7 +9,7 @@
 
 #include "checkpoint/safetensors.hpp"
 #include "ddp/launched.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun::testing {
 namespace {

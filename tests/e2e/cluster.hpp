@@ -10,7 +10,7 @@
 
 #include "e2e/over_backend.hpp"
 #include "e2e/program.hpp"
-#include "tools/conformance/hosts.hpp"
+#include "testing/hosts.hpp"
 
 namespace ddprun::e2e {
 

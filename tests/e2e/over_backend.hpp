@@ -10,7 +10,7 @@
 
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
-#include "tools/conformance/leftovers.hpp"
+#include "testing/leftovers.hpp"
 
 namespace ddprun::e2e {
 

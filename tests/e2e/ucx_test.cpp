@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "e2e/over_backend.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 using namespace ddprun::e2e;
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "ddprun/error.hpp"
-#include "record/collectives.hpp"
+#include "tools/lib/collectives.hpp"
 #include "tools/report/collectives.hpp"
 
 using namespace ddprun;

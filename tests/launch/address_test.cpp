@@ -10,7 +10,7 @@
 #include "launch/net/address.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun::launch {
 namespace {

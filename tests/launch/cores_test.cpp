@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "ddprun/plugin/host_identity.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace {
 

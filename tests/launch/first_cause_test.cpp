@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "launch/oom_kills.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace {
 

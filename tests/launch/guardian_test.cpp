@@ -9,7 +9,7 @@
 
 #include "launch/child.hpp"
 #include "support/process.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include "support/contains.hpp"
 #include "support/process.hpp"
 #include "support/variable.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "ddprun/error.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include "launch/text.hpp"
 #include "launch/unique_fd.hpp"
 #include "support/process.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include "ddprun/error.hpp"
 #include "launch/store.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include "plugin/registry.hpp"
 #include "support/error_of.hpp"
 #include "support/paths.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun::plugin {
 

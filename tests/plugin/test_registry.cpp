@@ -10,7 +10,7 @@
 #include "plugin/options.hpp"
 #include "plugin/registry.hpp"
 #include "support/error_of.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun::plugin {
 namespace {

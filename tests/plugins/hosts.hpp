@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/conformance/ranks.hpp"
+#include "testing/ranks.hpp"
 
 namespace ddprun::testing {
 

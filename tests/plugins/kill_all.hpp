@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "plugins/rank_host.hpp"
-#include "tools/conformance/leftovers.hpp"
-#include "tools/conformance/ranks.hpp"
+#include "testing/leftovers.hpp"
+#include "testing/ranks.hpp"
 
 namespace ddprun::testing {
 

@@ -12,7 +12,7 @@
 
 #include "ddprun/comm_backend.hpp"
 #include "ddprun/plugin/comm_plugin.hpp"
-#include "tools/conformance/ranks.hpp"
+#include "testing/ranks.hpp"
 
 namespace ddprun::testing {
 

@@ -12,7 +12,7 @@
 
 #include "record/environment.hpp"
 #include "support/read_file.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 using namespace ddprun;
 using namespace ddprun::testing;

@@ -8,7 +8,7 @@
 
 #include "record/run_dir.hpp"
 #include "support/error_of.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 using namespace ddprun;
 using namespace ddprun::testing;
@@ -79,4 +79,20 @@ TEST_CASE("an output that is a file is reported with its path") {
   CHECK(error_of([&] { record::make_run_dir(file, "x"); }) ==
         "1: experiment.output: cannot create folder " + file + ": Not a directory");
   CHECK(error_of([&] { record::make_run_dir(file, "x", "--output"); }).starts_with("1: --output: cannot create "));
+}
+
+TEST_CASE("latest is the newest run in the folder runs, and any other path is itself") {
+  const testing::InTempDir dir;
+  CHECK(record::named_run("runs/a") == "runs/a");
+  CHECK(testing::error_of([] { record::named_run("latest"); }) ==
+        "2: latest: there is no run in the folder runs; name a run folder");
+  for (const char* name : {"b-20261122-101500", "a-20261122-101501", "compare-20261122-101502"}) {
+    std::filesystem::create_directories(std::string("runs/") + name);
+    if (std::string(name).starts_with("compare")) continue;
+    dir.write(std::string("runs/") + name + "/config.toml", "");
+    dir.write(std::string("runs/") + name + "/steps-rank0.jsonl", "");
+  }
+  CHECK(record::named_run("latest") == "runs/a-20261122-101501");
+  std::filesystem::create_directory("latest");
+  CHECK(record::named_run("latest") == "latest");
 }

@@ -6,7 +6,7 @@
 #include "record/trace.hpp"
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 using namespace ddprun;
 using nlohmann::json;

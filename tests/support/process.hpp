@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun::testing {
 

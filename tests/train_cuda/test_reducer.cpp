@@ -3,9 +3,9 @@
 #include "gpu_backend.hpp"
 
 #include "comm/single_process_backend.hpp"
-#include "record/read.hpp"
 #include "support/error_of.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
+#include "tools/lib/run.hpp"
 #include "train/loop/parity.hpp"
 #include "train/reduce/bucketed_reducer.hpp"
 #include "train/reduce/gradient_hooks.hpp"

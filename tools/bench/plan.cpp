@@ -6,8 +6,8 @@
 #include <functional>
 #include <utility>
 
-#include "comm/plugin_backend.hpp"
 #include "cli/config/experiment.hpp"
+#include "comm/plugin_backend.hpp"
 #include "cuda/driver.hpp"
 #include "ddprun/error.hpp"
 #include "tools/bench/words.hpp"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/benchmark.hpp"
 #include "plugin/registry.hpp"
+#include "tools/lib/benchmark.hpp"
 
 namespace ddprun::bench {
 

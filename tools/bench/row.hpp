@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/benchmark.hpp"
 #include "tools/bench/plan.hpp"
+#include "tools/lib/benchmark.hpp"
 
 namespace ddprun::bench {
 

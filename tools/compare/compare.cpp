@@ -13,7 +13,6 @@
 #include "base/log.hpp"
 #include "base/parse_number.hpp"
 #include "base/version.hpp"
-#include "record/read.hpp"
 #include "tools/compare/agents.hpp"
 #include "tools/compare/earlier.hpp"
 #include "tools/compare/fairness.hpp"
@@ -24,6 +23,7 @@
 #include "tools/compare/runner.hpp"
 #include "tools/compare/space.hpp"
 #include "tools/compare/tables.hpp"
+#include "tools/lib/run.hpp"
 
 namespace ddprun::compare {
 namespace {

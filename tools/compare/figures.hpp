@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "record/read.hpp"
+#include "tools/lib/run.hpp"
 
 namespace ddprun::compare {
 

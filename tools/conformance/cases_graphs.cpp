@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/conformance/arithmetic.hpp"
+#include "testing/arithmetic.hpp"
 #include "tools/conformance/suite.hpp"
 
 namespace ddprun::conformance {

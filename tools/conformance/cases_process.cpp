@@ -7,8 +7,8 @@
 #include <string>
 #include <thread>
 
+#include "testing/leftovers.hpp"
 #include "tools/conformance/collective.hpp"
-#include "tools/conformance/leftovers.hpp"
 #include "tools/conformance/suite.hpp"
 
 namespace ddprun::conformance {

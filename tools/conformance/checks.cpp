@@ -4,8 +4,8 @@
 #include <exception>
 #include <iostream>
 
+#include "testing/ranks.hpp"
 #include "tools/conformance/printer.hpp"
-#include "tools/conformance/ranks.hpp"
 
 namespace ddprun::conformance {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "comm/call.hpp"
-#include "tools/conformance/arithmetic.hpp"
+#include "testing/arithmetic.hpp"
 #include "tools/conformance/suite.hpp"
 
 namespace ddprun::conformance {

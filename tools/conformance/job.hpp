@@ -13,7 +13,7 @@
 #include "launch/rank_link.hpp"
 #include "launch/store.hpp"
 #include "launch/world.hpp"
-#include "tools/conformance/ranks.hpp"
+#include "testing/ranks.hpp"
 
 namespace ddprun::conformance {
 

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "base/log.hpp"
-#include "tools/conformance/hosts.hpp"
+#include "testing/hosts.hpp"
 
 namespace ddprun::conformance {
 namespace {

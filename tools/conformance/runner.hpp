@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/conformance/leftovers.hpp"
+#include "testing/leftovers.hpp"
 #include "tools/conformance/printer.hpp"
 #include "tools/conformance/suite.hpp"
 

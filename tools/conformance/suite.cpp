@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/log.hpp"
-#include "tools/conformance/arithmetic.hpp"
+#include "testing/arithmetic.hpp"
 #include "tools/conformance/spy.hpp"
 
 namespace ddprun::conformance {

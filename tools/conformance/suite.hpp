@@ -14,11 +14,11 @@
 #include "comm/plugin_backend.hpp"
 #include "ddprun/comm_backend.hpp"
 #include "plugin/registry.hpp"
-#include "tools/conformance/hosts.hpp"
+#include "testing/hosts.hpp"
+#include "testing/ranks.hpp"
 #include "tools/conformance/job.hpp"
 #include "tools/conformance/place.hpp"
 #include "tools/conformance/process_state.hpp"
-#include "tools/conformance/ranks.hpp"
 #include "tools/conformance/result.hpp"
 
 namespace ddprun::conformance {

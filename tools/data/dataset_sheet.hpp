@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "data/survey.hpp"
 #include "ddprun/plugin/dataset_plugin.hpp"
+#include "tools/data/survey.hpp"
 
 namespace ddprun::info {
 

@@ -8,11 +8,11 @@
 #include "cli/config/experiment.hpp"
 #include "cli/console/terminal.hpp"
 #include "data/plugin_dataset.hpp"
-#include "data/survey.hpp"
 #include "ddprun/error.hpp"
 #include "tools/data/dataset_sheet.hpp"
 #include "tools/data/picture.hpp"
 #include "tools/data/png.hpp"
+#include "tools/data/survey.hpp"
 
 namespace ddprun::info {
 namespace {

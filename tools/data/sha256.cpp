@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <vector>
 
-#include "ddprun/error.hpp"
 #include "base/file.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::fetch {
 namespace {

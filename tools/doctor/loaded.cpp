@@ -6,10 +6,10 @@
 #include <string_view>
 
 #include "base/log.hpp"
+#include "base/subprocess.hpp"
 #include "cuda/driver.hpp"
 #include "cuda/nvml.hpp"
 #include "ddprun/error.hpp"
-#include "base/subprocess.hpp"
 #include "plugin/gate.hpp"
 #include "plugin/search.hpp"
 #include "tools/doctor/collect.hpp"

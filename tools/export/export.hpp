@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "record/read.hpp"
+#include "tools/lib/run.hpp"
 
 namespace ddprun::exporter {
 

@@ -7,8 +7,9 @@
 
 #include "cli/config/experiment.hpp"
 #include "ddprun/error.hpp"
-#include "record/read.hpp"
+#include "record/run_dir.hpp"
 #include "record/statistics.hpp"
+#include "tools/lib/run.hpp"
 #include "tools/report/trace.hpp"
 
 namespace ddprun::predict {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "record/collectives.hpp"
+#include "tools/lib/collectives.hpp"
 
 namespace ddprun::report {
 

@@ -4,7 +4,8 @@
 #include "cli/console/command_line.hpp"
 #include "cli/console/own_tools.hpp"
 #include "cli/console/program.hpp"
-#include "record/read.hpp"
+#include "record/run_dir.hpp"
+#include "tools/lib/run.hpp"
 
 namespace ddprun::report {
 namespace {

@@ -8,8 +8,8 @@
 #include "base/log.hpp"
 #include "cli/config/experiment.hpp"
 #include "ddprun/error.hpp"
-#include "record/read.hpp"
-#include "record/text_lines.hpp"
+#include "tools/lib/run.hpp"
+#include "tools/lib/text_lines.hpp"
 #include "tools/report/bench_page.hpp"
 #include "tools/report/drawings.hpp"
 #include "tools/report/run_page.hpp"
@@ -109,7 +109,7 @@ std::vector<std::string> make(const Request& request) {
   }
   const fs::path place = place_of(request);
   auto paths = draw(request, place, specifications_in(*made));
-  if (place != *made) replace_file(place.string(), record::text_of(*made));
+  if (place != *made) replace_file(place.string(), read_text(*made));
   return paths;
 }
 

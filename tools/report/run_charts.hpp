@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/config/experiment.hpp"
-#include "record/read.hpp"
+#include "tools/lib/run.hpp"
 #include "tools/report/page.hpp"
 
 namespace ddprun::report {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "record/read.hpp"
+#include "tools/lib/run.hpp"
 #include "tools/report/divergence.hpp"
 #include "tools/report/page.hpp"
 

@@ -9,12 +9,13 @@
 #include "base/file.hpp"
 #include "ddprun/plugin/words.hpp"
 #include "record/fields.hpp"
-#include "record/read.hpp"
+#include "record/run_dir.hpp"
 #include "tools/compare/figures.hpp"
 #include "tools/compare/page_file.hpp"
 #include "tools/compare/runner.hpp"
 #include "tools/compare/space.hpp"
 #include "tools/compare/statistics.hpp"
+#include "tools/lib/run.hpp"
 #include "tools/sweep/output.hpp"
 
 namespace ddprun::sweep {

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "comm/declared.hpp"
 #include "cli/config/text.hpp"
 #include "cli/console/units.hpp"
+#include "comm/declared.hpp"
 #include "ddprun/plugin/words.hpp"
 #include "plugin/registry.hpp"
 #include "tools/compare/runner.hpp"

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "ddprun/error.hpp"
-#include "record/read.hpp"
 #include "record/run_dir.hpp"
 #include "record/statistics.hpp"
+#include "tools/lib/run.hpp"
 #include "tools/predict/bench_rows.hpp"
 #include "tools/report/trace.hpp"
 

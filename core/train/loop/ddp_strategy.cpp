@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "comm/benchmark.hpp"
+#include "comm/call.hpp"
 #include "train/device/streams.hpp"
 #include "train/loop/rank_group.hpp"
 #include "train/loop/strategy.hpp"

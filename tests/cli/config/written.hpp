@@ -6,7 +6,7 @@
 
 #include "cli/config/experiment.hpp"
 #include "ddprun/error.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun::testing {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gpu_graph.hpp"
-#include "tools/conformance/ranks.hpp"
+#include "testing/ranks.hpp"
 
 namespace ddprun::testing {
 namespace {

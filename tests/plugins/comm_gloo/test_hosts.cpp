@@ -24,7 +24,7 @@
 #include "plugins/tcp_addresses.hpp"
 #include "support/contains.hpp"
 #include "support/variable.hpp"
-#include "tools/conformance/hosts.hpp"
+#include "testing/hosts.hpp"
 
 namespace ddprun::comm {
 namespace {

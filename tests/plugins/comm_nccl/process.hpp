@@ -16,7 +16,7 @@
 #include "fakes/cuda/fake.hpp"
 #include "plugin/registry.hpp"
 #include "support/error_of.hpp"
-#include "tools/conformance/ranks.hpp"
+#include "testing/ranks.hpp"
 
 namespace ddprun::testing {
 

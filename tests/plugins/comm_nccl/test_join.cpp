@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "plugins/comm_nccl/process.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun::testing {
 namespace {

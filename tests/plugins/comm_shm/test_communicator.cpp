@@ -10,7 +10,7 @@
 #include "plugins/hosts.hpp"
 #include "plugins/kill_all.hpp"
 #include "plugins/rank_host.hpp"
-#include "tools/conformance/hosts.hpp"
+#include "testing/hosts.hpp"
 
 using namespace ddprun::testing;
 using ddprun::CommError;

@@ -14,7 +14,7 @@
 #include "plugins/rank_host.hpp"
 #include "plugins/tcp_addresses.hpp"
 #include "support/variable.hpp"
-#include "tools/conformance/hosts.hpp"
+#include "testing/hosts.hpp"
 
 using namespace ddprun::testing;
 using ddprun::CommError;

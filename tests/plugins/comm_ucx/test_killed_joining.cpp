@@ -11,7 +11,7 @@
 #include "plugins/comm_ucx/communicator.hpp"
 #include "plugins/rank_host.hpp"
 #include "support/contains.hpp"
-#include "tools/conformance/ranks.hpp"
+#include "testing/ranks.hpp"
 
 using namespace ddprun::testing;
 using ddprun::CommError;

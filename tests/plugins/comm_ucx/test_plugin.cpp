@@ -6,7 +6,7 @@
 #include "comm/plugin_backend.hpp"
 #include "plugin/registry.hpp"
 #include "support/error_of.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun::testing {
 namespace {

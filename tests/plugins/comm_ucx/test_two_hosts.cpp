@@ -16,8 +16,8 @@
 #include "plugins/hosts.hpp"
 #include "plugins/rank_host.hpp"
 #include "support/variable.hpp"
-#include "tools/conformance/arithmetic.hpp"
-#include "tools/conformance/hosts.hpp"
+#include "testing/arithmetic.hpp"
+#include "testing/hosts.hpp"
 
 using namespace ddprun::testing;
 using ddprun::Collective;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun::testing {
 

@@ -10,7 +10,7 @@
 #include "ddprun/plugin/comm_plugin.h"
 #include "support/paths.hpp"
 #include "support/process.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun::bench {
 

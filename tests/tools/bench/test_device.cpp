@@ -8,8 +8,8 @@
 #include "support/contains.hpp"
 #include "support/paths.hpp"
 #include "support/read_file.hpp"
+#include "testing/ranks.hpp"
 #include "tools/bench/command.hpp"
-#include "tools/conformance/ranks.hpp"
 
 namespace ddprun::bench {
 namespace {

@@ -12,9 +12,9 @@
 #include "launch/free_port.hpp"
 #include "support/contains.hpp"
 #include "support/read_file.hpp"
+#include "testing/hosts.hpp"
+#include "testing/ranks.hpp"
 #include "tools/bench/command.hpp"
-#include "tools/conformance/hosts.hpp"
-#include "tools/conformance/ranks.hpp"
 
 namespace ddprun::bench {
 namespace {

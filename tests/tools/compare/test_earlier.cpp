@@ -3,8 +3,8 @@
 #include "record/json.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "testing/temp_dir.hpp"
 #include "tools/compare/earlier.hpp"
-#include "tools/conformance/temp_dir.hpp"
 
 using namespace ddprun;
 using namespace ddprun::compare;

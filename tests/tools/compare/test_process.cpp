@@ -7,9 +7,9 @@
 #include "support/error_of.hpp"
 #include "support/process.hpp"
 #include "support/read_file.hpp"
+#include "testing/temp_dir.hpp"
 #include "tools/compare/process.hpp"
 #include "tools/compare/runner.hpp"
-#include "tools/conformance/temp_dir.hpp"
 
 using namespace ddprun::compare;
 using namespace ddprun::testing;

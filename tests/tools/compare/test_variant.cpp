@@ -2,10 +2,10 @@
 
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "testing/temp_dir.hpp"
 #include "tools/compare/fairness.hpp"
 #include "tools/compare/space.hpp"
 #include "tools/compare/variant.hpp"
-#include "tools/conformance/temp_dir.hpp"
 
 using namespace ddprun;
 using namespace ddprun::compare;

@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "tools/conformance/arithmetic.hpp"
+#include "testing/arithmetic.hpp"
 #include "tools/conformance/guarded.hpp"
 
 using namespace ddprun::conformance;

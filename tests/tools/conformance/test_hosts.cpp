@@ -10,7 +10,7 @@
 
 #include "ddprun/plugin/host_identity.hpp"
 #include "ddprun/plugin/network_interface.hpp"
-#include "tools/conformance/hosts.hpp"
+#include "testing/hosts.hpp"
 
 using namespace ddprun::testing;
 using namespace std::chrono_literals;

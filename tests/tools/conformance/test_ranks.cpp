@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "tools/conformance/ranks.hpp"
+#include "testing/ranks.hpp"
 
 using namespace ddprun::testing;
 using namespace std::chrono_literals;

@@ -9,7 +9,7 @@
 #include "support/paths.hpp"
 #include "support/process.hpp"
 #include "support/read_file.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun::testing {
 

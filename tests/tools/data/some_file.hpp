@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "support/read_file.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 #include "tools/data/catalogue.hpp"
 #include "tools/data/sha256.hpp"
 

@@ -7,7 +7,7 @@
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 #include "tools/data/png.hpp"
 
 using namespace ddprun;

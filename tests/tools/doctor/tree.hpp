@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun::testing {
 

@@ -7,7 +7,7 @@
 
 #include "record/environment.hpp"
 #include "record/recorder.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun::testing {
 

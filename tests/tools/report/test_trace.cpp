@@ -5,7 +5,7 @@
 
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 #include "tools/report/trace.hpp"
 
 using namespace ddprun;

@@ -4,7 +4,7 @@
 
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 using namespace ddprun;
 using namespace ddprun::testing;

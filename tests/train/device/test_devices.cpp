@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "support/error_of.hpp"
-#include "tools/conformance/ranks.hpp"
+#include "testing/ranks.hpp"
 #include "train/device/dp_devices.hpp"
 
 namespace ddprun::train {

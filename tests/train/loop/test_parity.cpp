@@ -6,8 +6,8 @@
 
 #include "comm/joined.hpp"
 #include "comm/single_process_backend.hpp"
-#include "record/read.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
+#include "tools/lib/run.hpp"
 #include "train/fit.hpp"
 #include "train/loop/parity.hpp"
 #include "train/reduce/tensor_buffer.hpp"

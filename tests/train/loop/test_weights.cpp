@@ -10,7 +10,7 @@
 #include "checkpoint/safetensors.hpp"
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 #include "train/loop/parameters.hpp"
 #include "train/loop/weights.hpp"
 #include "train/reduce/tensor_buffer.hpp"

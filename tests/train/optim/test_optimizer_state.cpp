@@ -3,7 +3,7 @@
 #include "checkpoint/folder.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 #include "train/loop/weights.hpp"
 #include "train/optim/adam.hpp"
 #include "train/optim/fused.hpp"

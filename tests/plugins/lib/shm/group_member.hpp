@@ -9,7 +9,7 @@
 #include "host/liveness.hpp"
 #include "plugins/rank_host.hpp"
 #include "shm/group.hpp"
-#include "tools/conformance/ranks.hpp"
+#include "testing/ranks.hpp"
 
 namespace ddprun::testing {
 

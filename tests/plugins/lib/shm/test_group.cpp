@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "plugins/lib/shm/group_member.hpp"
-#include "tools/conformance/arithmetic.hpp"
+#include "testing/arithmetic.hpp"
 
 using namespace ddprun::testing;
 using ddprun::CommStatus;

@@ -13,7 +13,7 @@
 #include "plugins/hosts.hpp"
 #include "plugins/rank_host.hpp"
 #include "shm/hierarchy.hpp"
-#include "tools/conformance/ranks.hpp"
+#include "testing/ranks.hpp"
 
 using namespace ddprun::testing;
 using ddprun::Collective;

@@ -6,7 +6,7 @@
 
 #include "ddprun/plugin/comm_plugin.hpp"
 #include "host/memory.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun::host {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "plugins/rank_host.hpp"
 #include "shm/collectives.hpp"
-#include "tools/conformance/ranks.hpp"
+#include "testing/ranks.hpp"
 
 using namespace ddprun::testing;
 using ddprun::Collective;

@@ -12,9 +12,6 @@ struct Line {
   std::string text;
 };
 
-// The whole file. Throws Error(usage) with path and errno's text.
-std::string text_of(const std::string& path);
-
 // The lines without newlines. A last line without newline is an Error(usage) with path and line number; with `growing`
 // it is ignored.
 std::vector<Line> lines_of(const std::string& path, bool growing);

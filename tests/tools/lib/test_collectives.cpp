@@ -1,4 +1,4 @@
-#include "record/collectives.hpp"
+#include "tools/lib/collectives.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 using namespace ddprun;
 using namespace ddprun::record;

@@ -1,4 +1,4 @@
-#include "tools/conformance/hosts.hpp"
+#include "testing/hosts.hpp"
 
 #include <fcntl.h>
 #include <sched.h>

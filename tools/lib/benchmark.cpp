@@ -1,4 +1,4 @@
-#include "comm/benchmark.hpp"
+#include "tools/lib/benchmark.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "comm/pattern.hpp"
 #include "ddprun/plugin/detail/mix.hpp"
+#include "tools/lib/pattern.hpp"
 
 namespace ddprun::comm {
 namespace {
@@ -43,11 +43,6 @@ std::size_t index_of(Source source) {
   return static_cast<std::size_t>(source);
 }
 
-// Parts the vector in one block per rank.
-bool in_blocks(Kind kind) {
-  return kind == Kind::allgather || kind == Kind::reduce_scatter;
-}
-
 uint64_t wrong_elements(const Pattern& pattern, const Call& call, const void* result, int rank) {
   const auto mine = static_cast<std::size_t>(rank) * call.what.count;
   const std::size_t block = call.what.count * size_of(call.what.dtype);
@@ -71,18 +66,12 @@ uint64_t wrong_elements(const Pattern& pattern, const Call& call, const void* re
 
 std::size_t count_of(const BenchmarkCase& what, int ranks) {
   const std::size_t elements = what.bytes / size_of(what.dtype);
-  return in_blocks(what.kind) ? elements / static_cast<std::size_t>(ranks) : elements;
+  return splits_in_blocks(what.kind) ? elements / static_cast<std::size_t>(ranks) : elements;
 }
 
 std::size_t bytes_of(const BenchmarkCase& what, int ranks) {
-  const std::size_t blocks = in_blocks(what.kind) ? static_cast<std::size_t>(ranks) : 1;
+  const std::size_t blocks = splits_in_blocks(what.kind) ? static_cast<std::size_t>(ranks) : 1;
   return count_of(what, ranks) * blocks * size_of(what.dtype);
-}
-
-double bus_factor(Kind kind, int ranks) {
-  const double n = ranks;
-  if (kind == Kind::allreduce) return 2 * (n - 1) / n;
-  return in_blocks(kind) ? (n - 1) / n : 1;
 }
 
 Benchmark::Benchmark(CommBackend& backend, Gather gather, const BenchmarkOptions& options, std::size_t largest)
@@ -104,7 +93,7 @@ Call Benchmark::prepare(const BenchmarkCase& what) {
   call.what.count = count_of(what, backend_.size());
   call.what.send = what.in_place ? buffers.recv.get() : buffers.send.get();
   call.what.recv = buffers.recv.get();
-  if (what.in_place && in_blocks(what.kind)) {
+  if (what.in_place && splits_in_blocks(what.kind)) {
     char* const mine = static_cast<char*>(call.what.recv) +
                        static_cast<std::size_t>(backend_.rank()) * call.what.count * size_of(call.what.dtype);
     (what.kind == Kind::allgather ? call.what.send = mine : call.what.recv = mine);

@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
-#include "ddprun/comm_backend.hpp"
 #include "cuda/runtime.hpp"
+#include "ddprun/comm_backend.hpp"
 
 namespace ddprun::comm {
 

@@ -54,12 +54,4 @@ std::vector<std::vector<GpuRecord>> read_gpus(const std::string& dir, int ranks)
 // Whether the run completed.
 bool has_summary(const std::string& dir);
 
-// True if `dir` looks like the folder of a run: it has a config.toml and steps of rank 0.
-bool is_run(const std::string& dir);
-// A run folder as a user names it: "latest" is the newest run in the folder runs; any other path is returned as it is,
-// and so is an existing folder of this name. Throws Error(usage) if runs has no run.
-std::string named_run(const std::string& path);
-// The error for a folder that is none.
-std::string no_run(const std::string& dir);
-
 }  // namespace ddprun::record

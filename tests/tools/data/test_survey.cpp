@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "data/memory_dataset.hpp"
-#include "data/survey.hpp"
+#include "tools/data/survey.hpp"
 
 using namespace ddprun;
 using namespace ddprun::data;

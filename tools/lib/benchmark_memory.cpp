@@ -1,4 +1,4 @@
-#include "comm/benchmark_memory.hpp"
+#include "tools/lib/benchmark_memory.hpp"
 
 #include <cstring>
 

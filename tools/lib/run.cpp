@@ -1,4 +1,4 @@
-#include "record/read.hpp"
+#include "tools/lib/run.hpp"
 
 #include <fmt/format.h>
 
@@ -7,13 +7,14 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "base/file.hpp"
 #include "ddprun/error.hpp"
 #include "record/fields.hpp"
-#include "record/json_value.hpp"
 #include "record/run_dir.hpp"
 #include "record/run_lock.hpp"
 #include "record/run_totals.hpp"
-#include "record/text_lines.hpp"
+#include "tools/lib/json_value.hpp"
+#include "tools/lib/text_lines.hpp"
 
 namespace ddprun::record {
 namespace {
@@ -174,7 +175,7 @@ Summary read_summary(const std::string& dir) {
   if (!has_summary(dir)) {
     throw Error(ExitCode::usage, path + ": missing: the run has not ended, or was killed; its rank<N>.log tells more");
   }
-  const json object = parse(text_of(path), path);
+  const json object = parse(read_text(path), path);
   Summary summary = flat_record<Summary>(object, path);
   constexpr std::string_view kLearned = "learned.";
   for (const auto& [key, value] : object.items()) {
@@ -195,7 +196,7 @@ std::vector<StepRecord> read_steps(const std::string& dir, int rank, bool growin
 
 std::map<std::string, std::string> read_environment(const std::string& dir) {
   const std::string path = file_in(dir, kEnvironmentFile);
-  const json object = parse(text_of(path), path);
+  const json object = parse(read_text(path), path);
   std::map<std::string, std::string> environment;
   for (const auto& [key, value] : object.items()) {
     environment[key] = value.is_string() ? value.get<std::string>() : value.dump();
@@ -209,25 +210,6 @@ std::vector<std::vector<ParityRecord>> read_parity(const std::string& dir, int r
 
 std::vector<std::vector<GpuRecord>> read_gpus(const std::string& dir, int ranks) {
   return read_ranks<GpuRecord>(dir, "gpus", ranks, gpu_of);
-}
-
-std::string no_run(const std::string& dir) {
-  const std::string hint = run_hint(dir);
-  return dir + ": no folder of a run" +
-         (hint.empty() ? "; give the run folder, which a training names at its end" : hint);
-}
-
-bool is_run(const std::string& dir) {
-  return fs::is_regular_file(file_in(dir, "config.toml")) && fs::is_regular_file(file_in(dir, rank_file("steps", 0)));
-}
-
-std::string named_run(const std::string& path) {
-  if (path != "latest" || fs::exists(path)) return path;
-  const auto runs = runs_in("runs");
-  const auto newest = std::find_if(runs.begin(), runs.end(), is_run);
-  if (newest == runs.end())
-    throw Error(ExitCode::usage, "latest: there is no run in the folder runs; name a run folder");
-  return *newest;
 }
 
 Run read_run(const std::string& dir) {

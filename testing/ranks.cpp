@@ -1,6 +1,4 @@
-// Runs a test's ranks, as processes or as threads, with a deadline: none outlives the call. Threads run in a separate
-// child process, so that they can be killed too. It forks, so the test must have only one thread.
-#pragma once
+#include "testing/ranks.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -8,130 +6,60 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <functional>
-#include <memory>
-#include <mutex>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <thread>
-#include <vector>
 
 #include "ddprun/error.hpp"
-#include "tools/conformance/exchange.hpp"
 
 namespace ddprun::testing {
 
-using Clock = std::chrono::steady_clock;
-
-enum class As { processes, threads };
-inline const char* name_of(As as) {
+const char* name_of(As as) {
   return as == As::processes ? "processes" : "threads";
 }
 
-// How a rank ended, and what it reported.
-struct Outcome {
-  enum class End { finished, threw, exited, killed, hung };
-  int rank = 0;
-  pid_t pid = 0;  // of its process; one for all ranks that are threads
-  End end = End::hung;
-  int number = 0;     // threw: ExitCode of a ddprun::Error, else -1; exited: the exit status; killed: the signal
-  std::string error;  // threw: what()
-  bool left_processes = false;       // its process started others that outlived it; they were killed
-  std::vector<std::string> records;  // what it reported, in order, up to its end
-
-  bool ok() const { return end == End::finished; }
-  // "rank 2: killed by signal 9 (Killed)"
-  std::string describe() const {
-    const std::string who = "rank " + std::to_string(rank) + ": ";
-    switch (end) {
-      case End::finished: return who + "finished";
-      case End::threw: return who + "threw: " + error;
-      case End::exited: return who + "exited with status " + std::to_string(number);
-      case End::killed: return who + "killed by signal " + std::to_string(number) + " (" + strsignal(number) + ")";
-      case End::hung: return who + "did not end before its deadline and was killed";
-    }
-    return who;
+std::string Outcome::describe() const {
+  const std::string who = "rank " + std::to_string(rank) + ": ";
+  switch (end) {
+    case End::finished: return who + "finished";
+    case End::threw: return who + "threw: " + error;
+    case End::exited: return who + "exited with status " + std::to_string(number);
+    case End::killed: return who + "killed by signal " + std::to_string(number) + " (" + strsignal(number) + ")";
+    case End::hung: return who + "did not end before its deadline and was killed";
   }
-};
+  return who;
+}
 
-// A rank's view of its world, for the body of the test. Any thread may call report(); on each channel, only one thread
-// at a time may call allgather() and meet().
-class Rank {
- public:
-  Rank(int rank, int size, Exchange& exchange, int pipe, Clock::time_point deadline)
-      : rank_(rank), size_(size), exchange_(exchange), pipe_(pipe), deadline_(deadline) {}
-
-  int rank() const { return rank_; }
-  int size() const { return size_; }
-  Clock::time_point deadline() const { return deadline_; }
-
-  // Out of band: `bytes` bytes of every rank into recv, in rank order. Throws std::runtime_error if a peer is missing.
-  void allgather(const void* send, std::size_t bytes, void* recv, int channel = 0) {
-    exchange_.allgather(channel, rank_, ++rounds_.at(channel), send, bytes, recv, deadline_);
+// A frame: its kind, the length of its text, the text.
+void Rank::send(char kind, std::string_view text) {
+  const auto length = static_cast<uint32_t>(text.size());
+  std::string frame(1, kind);
+  frame.append(reinterpret_cast<const char*>(&length), sizeof length).append(text);
+  const std::lock_guard lock(mutex_);
+  for (std::size_t done = 0; done < frame.size();) {
+    const ssize_t written = write(pipe_, frame.data() + done, frame.size() - done);
+    if (written < 0 && errno != EINTR) return;  // the parent has ended, and this process is about to end
+    if (written > 0) done += static_cast<std::size_t>(written);
   }
-  // Out of band: returns when all ranks have called it.
-  void meet(int channel = 0) { allgather(nullptr, 0, nullptr, channel); }
+}
 
-  // Adds a record to this rank's Outcome, even if the rank is killed immediately afterwards.
-  void report(std::string_view record) { send('R', record); }
-
- private:
-  friend class World;
-
-  // A frame: its kind, the length of its text, the text.
-  void send(char kind, std::string_view text) {
-    const auto length = static_cast<uint32_t>(text.size());
-    std::string frame(1, kind);
-    frame.append(reinterpret_cast<const char*>(&length), sizeof length).append(text);
-    const std::lock_guard lock(mutex_);
-    for (std::size_t done = 0; done < frame.size();) {
-      const ssize_t written = write(pipe_, frame.data() + done, frame.size() - done);
-      if (written < 0 && errno != EINTR) return;  // the parent has ended, and this process is about to end
-      if (written > 0) done += static_cast<std::size_t>(written);
-    }
+void Rank::run(const std::function<void(Rank&)>& body) {
+  try {
+    body(*this);
+    send('F', "");
+  } catch (const Error& error) {
+    send('E', std::to_string(static_cast<int>(error.code())) + " " + error.what());
+  } catch (const std::exception& error) {
+    send('E', std::string("-1 ") + error.what());
+  } catch (...) {
+    send('E', "-1 an exception of unknown type");
   }
-
-  void run(const std::function<void(Rank&)>& body) {
-    try {
-      body(*this);
-      send('F', "");
-    } catch (const Error& error) {
-      send('E', std::to_string(static_cast<int>(error.code())) + " " + error.what());
-    } catch (const std::exception& error) {
-      send('E', std::string("-1 ") + error.what());
-    } catch (...) {
-      send('E', "-1 an exception of unknown type");
-    }
-    close(pipe_);
-  }
-
-  int rank_;
-  int size_;
-  Exchange& exchange_;
-  int pipe_;
-  Clock::time_point deadline_;
-  std::array<uint32_t, Exchange::kChannels> rounds_{};
-  std::mutex mutex_;
-};
-
-// Where the processes of the ranks are: by default, here. The functions may throw std::runtime_error.
-struct Placement {
-  std::function<void(int rank)> before_fork = [](int) {};  // in the parent, before it forks the rank
-  std::function<void()> after_fork = [] {};                // in the parent, after that
-  std::function<void(int rank)> in_rank = [](int) {};      // in the rank, before its body
-  int first = 0;                                           // the first rank that this process starts
-  int world = 0;                                           // ranks of all processes; 0: this one starts all
-  std::shared_ptr<Exchange> exchange = nullptr;            // of the ranks; null: shared memory
-  bool fork = true;  // false, for a debugger: the ranks are threads of this process, and have no deadline
-};
+  close(pipe_);
+}
 
 // The parent's side of run_ranks().
 class World {
@@ -354,15 +282,12 @@ class World {
   std::vector<std::thread> threads_;  // the ranks, if there is no child
 };
 
-// Runs body once for each of `size` ranks and returns how each ended, in rank order. The body reports by Rank::report
-// or by throwing: doctest's macros do not work in another process. Only processes can be placed elsewhere.
-inline std::vector<Outcome> run_ranks(int size, As as, std::chrono::milliseconds deadline,
-                                      const std::function<void(Rank&)>& body, Placement placement = {}) {
+std::vector<Outcome> run_ranks(int size, As as, std::chrono::milliseconds deadline,
+                               const std::function<void(Rank&)>& body, Placement placement) {
   return World(size, as, deadline, std::move(placement)).run(body);
 }
 
-// All failures, one line per rank; empty if every rank finished. For CHECK(failures(outcomes) == "").
-inline std::string failures(const std::vector<Outcome>& outcomes) {
+std::string failures(const std::vector<Outcome>& outcomes) {
   std::string text;
   for (const auto& outcome : outcomes) {
     if (!outcome.ok()) text += outcome.describe() + "\n";

@@ -1,27 +1,12 @@
-#include "record/text_lines.hpp"
+#include "tools/lib/text_lines.hpp"
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-
+#include "base/file.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::record {
 
-std::string text_of(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) throw Error(ExitCode::usage, path + ": is a folder");
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad()) throw Error(ExitCode::usage, path + ": " + std::strerror(errno));
-  return text;
-}
-
 std::vector<Line> lines_of(const std::string& path, bool growing) {
-  const std::string text = text_of(path);
+  const std::string text = read_text(path);
   std::vector<Line> lines;
   std::size_t begin = 0;
   for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {

@@ -1,4 +1,4 @@
-#include "tools/conformance/leftovers.hpp"
+#include "testing/leftovers.hpp"
 
 #include <sys/shm.h>
 #include <sys/stat.h>

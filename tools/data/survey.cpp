@@ -1,4 +1,4 @@
-#include "data/survey.hpp"
+#include "tools/data/survey.hpp"
 
 #include <algorithm>
 #include <cmath>

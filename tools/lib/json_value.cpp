@@ -1,4 +1,4 @@
-#include "record/json_value.hpp"
+#include "tools/lib/json_value.hpp"
 
 #include <utility>
 

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/benchmark_memory.hpp"
 #include "comm/call.hpp"
+#include "tools/lib/benchmark_memory.hpp"
 
 namespace ddprun::comm {
 
@@ -33,8 +33,6 @@ struct BenchmarkCase {
 std::size_t count_of(const BenchmarkCase& what, int ranks);
 // Bytes of the larger of a rank's two buffers: nccl-tests' "size".
 std::size_t bytes_of(const BenchmarkCase& what, int ranks);
-// busbw = algbw * this: 2(n-1)/n for allreduce, (n-1)/n for allgather and reduce_scatter, 1 for broadcast.
-double bus_factor(Kind kind, int ranks);
 
 struct BenchmarkOptions {
   int64_t samples = 20;                       // timed, each of one call or of a batch

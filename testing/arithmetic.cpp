@@ -1,4 +1,4 @@
-#include "tools/conformance/arithmetic.hpp"
+#include "testing/arithmetic.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "comm/pattern.hpp"
+#include "tools/lib/pattern.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -6,12 +6,13 @@
 
 #include "ddprun/error.hpp"
 #include "record/json.hpp"
-#include "record/read.hpp"
 #include "record/recorder.hpp"
+#include "record/run_dir.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
+#include "tools/lib/run.hpp"
 
 using namespace ddprun;
 using namespace ddprun::record;
@@ -259,20 +260,4 @@ TEST_CASE("parity records read back, and there are none unless configured") {
   dir.write("parity-rank0.jsonl", "{\"step\":1,\"parameter\":\"w\",\"elements\":1,\"gradient\":{\"hash\":\"\"}}\n");
   CHECK(contains(testing::error_of([&] { read_parity(dir.path(), 1); }),
                  "parity-rank0.jsonl:1: gradient: \"norm\" is missing"));
-}
-
-TEST_CASE("latest is the newest run in the folder runs, and any other path is itself") {
-  const testing::InTempDir dir;
-  CHECK(record::named_run("runs/a") == "runs/a");
-  CHECK(testing::error_of([] { record::named_run("latest"); }) ==
-        "2: latest: there is no run in the folder runs; name a run folder");
-  for (const char* name : {"b-20261122-101500", "a-20261122-101501", "compare-20261122-101502"}) {
-    std::filesystem::create_directories(std::string("runs/") + name);
-    if (std::string(name).starts_with("compare")) continue;
-    dir.write(std::string("runs/") + name + "/config.toml", "");
-    dir.write(std::string("runs/") + name + "/steps-rank0.jsonl", "");
-  }
-  CHECK(record::named_run("latest") == "runs/a-20261122-101501");
-  std::filesystem::create_directory("latest");
-  CHECK(record::named_run("latest") == "latest");
 }

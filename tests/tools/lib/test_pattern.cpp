@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "comm/pattern.hpp"
+#include "tools/lib/pattern.hpp"
 
 namespace ddprun::comm {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/conformance/temp_dir.hpp"
+#include "testing/temp_dir.hpp"
 
 namespace ddprun::conformance {
 
