@@ -14,7 +14,7 @@
  *   - The host has checked what it passes: options are as declared, and a collective follows the rules of
  *     ddprun_collective; a reduction has a dtype, op and memory that the plugin declares. Do not check them again.
  *     broadcast and allgather take every dtype.
- * docs/plugin-abi.md says what may change later, and how. tests/plugin/test_layout.cpp fixes the layout.
+ * docs/plugin-abi.md says what may change later, and how. tests/abi/test_layout.cpp fixes the layout.
  */
 #ifndef DDPRUN_COMM_PLUGIN_H
 #define DDPRUN_COMM_PLUGIN_H
