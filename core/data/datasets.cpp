@@ -66,7 +66,7 @@ plugin::DatasetPlugin find_dataset(const std::string& name, const plugin::Regist
   const bool is_path = name.find('/') != std::string::npos;
   if (!is_path && !contains(registry.names(plugin::Kind::dataset), name)) {
     throw DatasetError("name", expected_one_of(name, names_of_all(registry)) + "; plugins are looked for in " +
-                                   registry.places() + registry.other_version(plugin::Kind::dataset, name));
+                                   registry.places());
   }
   const plugin::DatasetPlugin found = registry.dataset(name);
   if (builtin(found.table->name) != nullptr) {

@@ -21,7 +21,6 @@ constexpr uint32_t kModelSize = offsetof(ddprun_model_plugin, destroy) + sizeof(
 constexpr uint32_t kDatasetSize = offsetof(ddprun_dataset_plugin, close) + sizeof(void (*)());
 // The fields that are the same in every version: struct_size and abi.
 constexpr uint32_t kHeadSize = 2 * sizeof(uint32_t);
-constexpr int kHighestProbedAbi = 32;
 constexpr uint64_t kKnownCapabilities = (DDPRUN_CAP_REDUCE_SCATTER << 1) - 1;  // it is the last one
 
 [[noreturn]] void refuse_abi(const File& file, uint32_t theirs, uint32_t ours) {
@@ -33,11 +32,14 @@ std::string entry(Kind kind, uint32_t abi) {
   return std::string("ddprun_") + name_of(kind) + "_plugin_v" + std::to_string(abi);
 }
 
+// `what` has a struct_size below that of version `abi`.
+[[noreturn]] void refuse_size(const File& file, const std::string& what, uint32_t theirs, uint32_t abi, uint32_t ours) {
+  refuse(file, "wrong ABI: " + what + " has " + std::to_string(theirs) + " bytes, version " + std::to_string(abi) +
+                   " has " + std::to_string(ours) + "; rebuild the plugin with this ddprun's headers");
+}
+
 [[noreturn]] void refuse_entry(const File& file, const Library& library, uint32_t ours) {
-  for (int abi = kHighestProbedAbi; abi >= 0; --abi) {
-    if (library.symbol(entry(file.kind, abi)) != nullptr) refuse_abi(file, abi, ours);
-  }
-  std::string other;
+  std::string other = std::string("; is it a ") + name_of(file.kind) + " plugin of another version?";
   for (const Kind kind : kKinds) {
     if (library.symbol(entry(kind, 1)) != nullptr) other = std::string("; it is a ") + name_of(kind) + " plugin";
   }
@@ -51,11 +53,7 @@ const Table* find_table(const File& file, const Library& library, uint32_t abi, 
   if (symbol == nullptr) refuse_entry(file, library, abi);
   const auto* const table = static_cast<const Table*>(symbol);
   if (table->struct_size >= kHeadSize && table->abi != abi) refuse_abi(file, table->abi, abi);
-  if (table->struct_size < size) {
-    refuse(file, "wrong ABI: its table has " + std::to_string(table->struct_size) + " bytes, version " +
-                     std::to_string(abi) + " has " + std::to_string(size) +
-                     "; rebuild the plugin with this ddprun's headers");
-  }
+  if (table->struct_size < size) refuse_size(file, "its table", table->struct_size, abi, size);
   return table;
 }
 
@@ -72,17 +70,11 @@ void require_name(const File& file, const std::string& name) {
          "wrong name: the plugin calls itself \"" + name + "\", its file \"" + file.name + "\"; rename one of the two");
 }
 
-// "0x300": the bits that this version does not know.
-std::string unknown_bits(uint64_t bits, uint64_t known) {
-  std::ostringstream text;
-  if ((bits & ~known) != 0) text << "0x" << std::hex << (bits & ~known);
-  return text.str();
-}
-
 void require_known(const File& file, const std::string& field, uint64_t bits, uint64_t known) {
-  const std::string unknown = unknown_bits(bits, known);
-  if (unknown.empty()) return;
-  refuse(file, "wrong ABI: " + field + " has bits that this ddprun does not know: " + unknown +
+  if ((bits & ~known) == 0) return;
+  std::ostringstream unknown;
+  unknown << "0x" << std::hex << (bits & ~known);
+  refuse(file, "wrong ABI: " + field + " has bits that this ddprun does not know: " + unknown.str() +
                    "; remove them, or install a newer ddprun");
 }
 
@@ -126,9 +118,7 @@ void require_algorithms(const File& file, const ddprun_comm_plugin& table) {
     const auto& algorithm = *reinterpret_cast<const ddprun_comm_algorithm*>(at);
     const std::string which = "algorithms[" + std::to_string(i) + "]";
     if (algorithm.struct_size < kAlgorithmSize) {
-      refuse(file, "wrong ABI: " + which + " has " + std::to_string(algorithm.struct_size) + " bytes, version " +
-                       std::to_string(table.abi) + " has " + std::to_string(kAlgorithmSize) +
-                       "; rebuild the plugin with this ddprun's headers");
+      refuse_size(file, which, algorithm.struct_size, table.abi, kAlgorithmSize);
     }
     require_algorithm(file, algorithm, which, names);
     names.emplace_back(algorithm.name);
@@ -157,11 +147,7 @@ void require_options(const File& file, const Table& table) {
   for (uint32_t i = 0; i < table.option_count; ++i) {
     const auto& option = *reinterpret_cast<const ddprun_option_spec*>(at);
     const std::string which = "options[" + std::to_string(i) + "]";
-    if (option.struct_size < kOptionSize) {
-      refuse(file, "wrong ABI: " + which + " has " + std::to_string(option.struct_size) + " bytes, version " +
-                       std::to_string(table.abi) + " has " + std::to_string(kOptionSize) +
-                       "; rebuild the plugin with this ddprun's headers");
-    }
+    if (option.struct_size < kOptionSize) refuse_size(file, which, option.struct_size, table.abi, kOptionSize);
     if (option.name == nullptr || *option.name == '\0') {
       refuse(file, "wrong option: the name of " + which + " is null or empty");
     }

@@ -125,10 +125,6 @@ std::string Registry::places() const {
   return places_of(folders_);
 }
 
-std::string Registry::other_version(Kind kind, const std::string& name) const {
-  return other_version_of(kind, name, folders_);
-}
-
 std::vector<Listed> Registry::list() const {
   std::vector<Listed> listed;
   std::map<std::pair<Kind, std::string>, std::string> first;  // what find() returns

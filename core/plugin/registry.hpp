@@ -18,18 +18,14 @@ enum class Kind { comm, model, dataset };
 const char* name_of(Kind kind);
 
 // A loaded and checked plugin. The function table is valid until the process ends.
-struct CommPlugin {
+template <typename Table>
+struct Plugin {
   std::string path;
-  const ddprun_comm_plugin* table = nullptr;
+  const Table* table = nullptr;
 };
-struct ModelPlugin {
-  std::string path;
-  const ddprun_model_plugin* table = nullptr;
-};
-struct DatasetPlugin {
-  std::string path;
-  const ddprun_dataset_plugin* table = nullptr;
-};
+using CommPlugin = Plugin<ddprun_comm_plugin>;
+using ModelPlugin = Plugin<ddprun_model_plugin>;
+using DatasetPlugin = Plugin<ddprun_dataset_plugin>;
 
 // One file of the search path for `ddprun plugins`: a plugin, or the reason why it is not one.
 struct Listed {
@@ -59,10 +55,9 @@ class Registry {
   static Registry standard(const std::vector<std::string>& plugin_path_option);
 
   // name is "gloo" or a path (with a '/'). Thread-safe. Throws Error(plugin), with a line of its own for each case: not
-  // found (with the searched folders, the plugins there, and a file of another version), rejected (everyone can write
-  // the file or its folder), truncated, refused (in a child process, it crashes or ends that process), cannot be loaded
-  // (with the loader's message), no entry point, wrong ABI (with both versions), incomplete (with the field), wrong
-  // name.
+  // found (with the searched folders and the plugins there), rejected (everyone can write the file or its folder),
+  // refused (in a child process, it crashes or ends that process), cannot be loaded (with the loader's message), no
+  // entry point, wrong ABI (with both versions), incomplete (with the field), wrong name.
   CommPlugin comm(const std::string& name) const;
   // Also rejects a plugin of another Torch version (major.minor.patch) or C++ ABI than the caller passes.
   ModelPlugin model(const std::string& name, const std::string& torch_version, int cxx11_abi) const;
@@ -77,9 +72,6 @@ class Registry {
   const std::vector<std::string>& folders() const { return folders_; }
   // The folders as messages name them; folders that do not exist are marked.
   std::string places() const;
-  // After a search without result: "; <file> is for another version of ddprun: ..." if a folder next to one of
-  // these, such as v2 next to v1, has the plugin; otherwise "".
-  std::string other_version(Kind kind, const std::string& name) const;
 
  private:
   std::vector<std::string> folders_;

@@ -92,26 +92,6 @@ std::string places_of(const std::vector<std::string>& folders) {
   return text.empty() ? "nowhere" : text;
 }
 
-std::string other_version_of(Kind kind, const std::string& name, const std::vector<std::string>& folders) {
-  for (const fs::path folder : folders) {
-    if (folder.filename() != DDPRUN_PLUGIN_FOLDER) continue;
-    std::error_code error;
-    for (fs::directory_iterator entry(folder.parent_path(), error), end; !error && entry != end;
-         entry.increment(error)) {
-      const std::string version = entry->path().filename().string();
-      const bool is_version =
-          version.size() > 1 && version[0] == 'v' && version.find_first_not_of("0123456789", 1) == std::string::npos;
-      const fs::path file = entry->path() / (prefix_of(kind) + name + kSuffix);
-      std::error_code ignored;
-      if (!is_version || !fs::is_regular_file(file, ignored)) continue;
-      return "; " + file.string() +
-             " is for another version of ddprun: this one loads plugins of " DDPRUN_PLUGIN_FOLDER
-             ", so build the plugin again with its headers";
-    }
-  }
-  return "";
-}
-
 File find(Kind kind, const std::string& name, const std::vector<std::string>& folders) {
   const std::string what = std::string(name_of(kind)) + " plugin ";
   std::error_code ignored;
@@ -131,7 +111,7 @@ File find(Kind kind, const std::string& name, const std::vector<std::string>& fo
   throw Error(ExitCode::plugin, what + '"' + name + "\": not found: looked in " + places_of(folders) + "; " +
                                     (names.empty() ? std::string("no ") + name_of(kind) + " plugin is there"
                                                    : "there is " + quoted_list(names, " and ")) +
-                                    did_you_mean(name, names) + other_version_of(kind, name, folders));
+                                    did_you_mean(name, names));
 }
 
 void refuse(const File& file, const std::string& why) {

@@ -32,11 +32,8 @@ std::vector<std::string> names_of(Kind kind, const std::vector<std::string>& fol
 // "/a, /b (no such folder)"; "nowhere" for none.
 std::string places_of(const std::vector<std::string>& folders);
 
-// See Registry::other_version().
-std::string other_version_of(Kind kind, const std::string& name, const std::vector<std::string>& folders);
-
-// The file for a name, or for a path (with a '/'). Throws Error(plugin) with the searched folders, the plugins there,
-// the nearest name, and a file of another version.
+// The file for a name, or for a path (with a '/'). Throws Error(plugin) with the searched folders, the plugins there
+// and the nearest name.
 File find(Kind kind, const std::string& name, const std::vector<std::string>& folders);
 
 // Throws Error(plugin): "comm plugin <path>: <why>".

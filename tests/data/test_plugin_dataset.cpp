@@ -91,14 +91,6 @@ TEST_CASE("the error for an unknown name has all names, the search path and the 
   CHECK(key_of({"countng", {}}) == "name");
 }
 
-TEST_CASE("a data set that is there for another version only is named") {
-  const testing::TempDir lib;
-  std::filesystem::create_directory(lib.path() / "v2");
-  const std::string file = lib.write("v2/libddprun_dataset_new.so", "");
-  const std::string error = error_of([&] { find_dataset("new", plugin::Registry({(lib.path() / "v1").string()})); });
-  CHECK_MESSAGE(contains(error, "; " + file + " is for another version of ddprun"), error);
-}
-
 TEST_CASE("an existing plugin is refused if it is incomplete") {
   CHECK(open_error("no_fetch") ==
         "3: dataset plugin " + kFakes + "/libddprun_dataset_no_fetch.so: incomplete: fetch is null");

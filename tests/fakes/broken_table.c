@@ -62,8 +62,7 @@ static const ddprun_option_spec options[] = {
      .choices = FAKE_CHOICES},
 };
 
-extern const ddprun_comm_plugin FAKE_ENTRY;
-DDPRUN_PLUGIN_EXPORT const ddprun_comm_plugin FAKE_ENTRY = {
+DDPRUN_PLUGIN_EXPORT const ddprun_comm_plugin ddprun_comm_plugin_v1 = {
     .struct_size = FAKE_STRUCT_SIZE,
     .abi = FAKE_ABI,
     .name = FAKE_NAME,

@@ -78,8 +78,7 @@ static void close_split(ddprun_dataset* split) {
   free(split);
 }
 
-extern const ddprun_dataset_plugin FAKE_ENTRY;
-DDPRUN_PLUGIN_EXPORT const ddprun_dataset_plugin FAKE_ENTRY = {
+DDPRUN_PLUGIN_EXPORT const ddprun_dataset_plugin ddprun_dataset_plugin_v1 = {
     .struct_size = FAKE_STRUCT_SIZE,
     .abi = FAKE_ABI,
     .name = FAKE_NAME,

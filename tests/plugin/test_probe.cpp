@@ -1,5 +1,3 @@
-#include "plugin/probe.hpp"
-
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -7,6 +5,7 @@
 #include <stdexcept>
 
 #include "ddprun/error.hpp"
+#include "plugin/library.hpp"
 #include "support/error_of.hpp"
 
 namespace ddprun::plugin {
@@ -20,7 +19,7 @@ std::string outcome_of(const std::function<void()>& load) {
 TEST_CASE("what a library does to the child process that loads it is the error") {
   const auto refused = [](const std::string& why) {
     return "3: comm plugin /folder/libddprun_comm_tried.so: refused: while it was loaded, " + why +
-           "; look at its static constructors and its table";
+           "; if its file is whole, look at its static constructors and its table";
   };
   CHECK(outcome_of([] {}) == "no error");
   CHECK(outcome_of([] { throw Error(ExitCode::plugin, "the caller gets it, too"); }) == "no error");

@@ -69,30 +69,6 @@ TEST_CASE("a folder that is named twice, by a link or with a slash at its end, i
   CHECK(registry.list().size() == 1);
 }
 
-TEST_CASE("a plugin that is there for another version only is named") {
-  const TempDir lib;
-  const auto fill = [&](const std::string& version, const std::string& file) {
-    fs::create_directory(lib.path() / version);
-    fs::copy_file(file_of("good"), lib.path() / version / file);
-    return (lib.path() / version / file).string();
-  };
-  const std::string newer = fill("v2", "libddprun_comm_new.so");
-  fill("vague", "libddprun_comm_other.so");
-  const std::string v1 = (lib.path() / DDPRUN_PLUGIN_FOLDER).string();
-  const std::string missing = "3: comm plugin \"new\": not found: looked in " + v1;
-  const std::string hint = "; " + newer +
-                           " is for another version of ddprun: this one loads plugins of v1, so build the plugin again "
-                           "with its headers";
-  CHECK(comm_error("new", v1) == missing + " (no such folder); no comm plugin is there" + hint);
-  fill(DDPRUN_PLUGIN_FOLDER, "libddprun_comm_good.so");
-  CHECK(comm_error("new", v1 + "/") == missing + "; there is \"good\"" + hint);
-  CHECK(comm_error("good", v1) == "no error");
-  CHECK(Registry({v1}).other_version(Kind::model, "new").empty());
-  CHECK(Registry({v1}).other_version(Kind::comm, "other").empty());
-  // A folder with another name has no versions.
-  CHECK(Registry({(lib.path() / "vague").string()}).other_version(Kind::comm, "new").empty());
-}
-
 TEST_CASE("the standard search path: folders of the option, the variable, the program, the user, the machine") {
   const SearchVariables variables;
   const TempDir first, second;
