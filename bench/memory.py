@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares peak memory, page faults and time of a ResNet-18 rank: ddprun and PyTorch DDP, in alternating runs.
+"""Compares peak memory and time of a ResNet-18 rank: ddprun and PyTorch DDP, in alternating runs.
 
     python3 bench/memory.py --program build/release/bin/ddprun --python PYTHON
 
@@ -15,7 +15,7 @@ import tempfile
 from running import Failed
 from systems import pytorch_ddp, train
 
-WARM = 5  # steps that are not measured, as in ddprun's count of page faults
+WARM = 5  # steps that are not measured
 
 CONFIG = """
 [launch]
@@ -44,7 +44,7 @@ evaluate = false
 def ddprun(args, folder):
     config = CONFIG.format(**vars(args), samples=args.batch * args.ranks * args.steps)
     summary, steps = train(args.program, config, folder, args.limit)
-    return {"peak": summary["peak_memory_bytes"], "faults": summary["page_faults"],
+    return {"peak": summary["peak_memory_bytes"],
             "step": statistics.median(step["total"] for step in steps[WARM:])}
 
 
@@ -94,7 +94,7 @@ def main():
                 print(f"{turn + 1}/{args.repetitions} {name}", file=sys.stderr)
     print(f"ResNet-18, {args.extent}x{args.extent}, {args.ranks} ranks x {args.batch} samples, {args.threads} threads, "
           f"{args.repetitions} rounds: median (minimum .. maximum)")
-    columns = [("peak", "peak MiB of a rank", 2**20), ("step", "ms per step", 1e-3), ("faults", "page faults", 1)]
+    columns = [("peak", "peak MiB of a rank", 2**20), ("step", "ms per step", 1e-3)]
     print(f"{'':12}" + "".join(f"{title:>32}" for _, title, _ in columns))
     for name, runs in figures.items():
         print(f"{name:12}" + "".join(f"{cell([r[key] for r in runs], unit):>32}" for key, _, unit in columns))

@@ -9,7 +9,6 @@ import argparse
 import itertools
 import json
 import os
-import resource
 import statistics
 import time
 
@@ -71,10 +70,6 @@ def peak_bytes():
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 
 
-def page_faults():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-
-
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--job", choices=["linear", "simplenet", "mnist", "resnet18"], required=True)
@@ -99,15 +94,13 @@ def in_memory(args):
 
 
 def train(args):
-    """Seconds of each step, and the page faults of the measured steps."""
+    """Seconds of each step."""
     data, model, loss_of, optimizer = job_of(args, args.batch * args.steps * dist.get_world_size())
     model = DistributedDataParallel(model)
     batches = in_memory(args) if args.data == "memory" else loader(args, data)
-    seconds, faults = [], 0
+    seconds = []
     begin = time.perf_counter()
-    for step, (inputs, targets) in enumerate(batches):
-        if step == args.warm:
-            faults = page_faults()
+    for inputs, targets in batches:
         optimizer.zero_grad()
         loss = loss_of(model(inputs), targets)
         loss.backward()
@@ -116,7 +109,7 @@ def train(args):
         now = time.perf_counter()
         seconds.append(now - begin)
         begin = now
-    return seconds, page_faults() - faults
+    return seconds
 
 
 def main():
@@ -124,12 +117,12 @@ def main():
     torch.set_num_threads(args.threads)
     dist.init_process_group("gloo")
     torch.manual_seed(42)
-    seconds, faults = train(args)
+    seconds = train(args)
     measured = seconds[args.warm:]
-    peaks = torch.tensor([peak_bytes(), faults / len(measured)], dtype=torch.float64)
+    peaks = torch.tensor([peak_bytes()], dtype=torch.float64)
     dist.all_reduce(peaks, dist.ReduceOp.MAX)
     if dist.get_rank() == 0:
-        print(json.dumps({"peak": peaks[0].item(), "faults": peaks[1].item(), "step": statistics.median(measured),
+        print(json.dumps({"peak": peaks[0].item(), "step": statistics.median(measured),
                           "steps_per_second": len(measured) / sum(measured)}), flush=True)
     # No destroy_process_group: in Torch 2.11 it sometimes waits forever for Gloo's thread.
     dist.barrier()

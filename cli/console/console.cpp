@@ -185,7 +185,6 @@ std::string summary_table(const record::Summary& summary) {
   for (std::size_t device = 0; device < summary.memory_by_device.size(); ++device) {
     table.row({fmt::format("  tensors of device {}", device), human_bytes(summary.memory_by_device[device])});
   }
-  if (known(summary.page_faults)) table.row({"page faults per step", fmt::format("{:.1f}", summary.page_faults)});
   return table.text();
 }
 

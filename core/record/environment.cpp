@@ -1,7 +1,6 @@
 #include "record/environment.hpp"
 
 #include <sched.h>
-#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -85,11 +84,6 @@ int64_t peak_memory_bytes() {
     if (std::sscanf(line.c_str(), "VmHWM: %lld kB", &kibibytes) == 1) return kibibytes * 1024;
   }
   return -1;
-}
-
-int64_t page_faults() {
-  rusage usage{};
-  return getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<int64_t>(usage.ru_minflt) : -1;
 }
 
 std::string to_json(const Environment& environment) {

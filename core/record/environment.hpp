@@ -28,10 +28,6 @@ Environment collect_environment(std::map<std::string, std::string> extra);
 // Peak memory of this process in bytes; -1 if the system does not report it.
 int64_t peak_memory_bytes();
 
-// Minor page faults of this process so far, of all threads: first accesses to a page, which the kernel had to map and
-// clear. -1 if the system does not report them.
-int64_t page_faults();
-
 std::string to_json(const Environment& environment);
 
 // Rank 0: <run_dir>/environment.json. Throws Error(failure) with path and errno.

@@ -113,7 +113,6 @@ void for_each_field(Whole& summary, Field field) {
   field("comm.busbw", summary.comm_busbw);
   field("peak_memory_bytes", summary.peak_memory_bytes);
   field("memory_by_device", summary.memory_by_device);
-  field("page_faults", summary.page_faults);
   field("stopped", summary.stopped);
   field("best.epoch", summary.best_epoch);
 }

@@ -1,10 +1,8 @@
 #include <doctest/doctest.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -62,18 +60,3 @@ TEST_CASE("peak memory is that of the process itself, not of its parent") {
   CHECK(peak < static_cast<long long>(large.size()));
 }
 
-TEST_CASE("page faults count only the pages that are touched for the first time") {
-  constexpr size_t kPages = 1000;
-  const size_t bytes = kPages * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  REQUIRE(memory != MAP_FAILED);
-  REQUIRE(madvise(memory, bytes, MADV_NOHUGEPAGE) == 0);
-  const int64_t before = record::page_faults();
-  REQUIRE(before > 0);
-  std::memset(memory, 1, bytes);
-  const int64_t touched = record::page_faults();
-  std::memset(memory, 2, bytes);
-  CHECK(touched - before >= static_cast<int64_t>(kPages));
-  CHECK(record::page_faults() - touched < static_cast<int64_t>(kPages) / 2);
-  munmap(memory, bytes);
-}

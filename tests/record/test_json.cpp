@@ -125,7 +125,6 @@ TEST_CASE("a full summary has exactly the documented keys") {
   summary.best_epoch = 1;
   summary.model = summary.data = summary.strategy = summary.backend = summary.algorithm = summary.transport = "x";
   summary.peak_memory_bytes = 1024;
-  summary.page_faults = 12.5;
   summary.learned = {{"weight", 2.0}, {"bias", 3.0}};
   const std::vector<std::string> expected = {"test.accuracy",
                                              "test.loss",
@@ -162,7 +161,6 @@ TEST_CASE("a full summary has exactly the documented keys") {
                                              "comm.busbw",
                                              "peak_memory_bytes",
                                              "memory_by_device",
-                                             "page_faults",
                                              "stopped",
                                              "best.epoch",
                                              "learned.weight",
@@ -170,7 +168,6 @@ TEST_CASE("a full summary has exactly the documented keys") {
   CHECK(keys_of(to_json(summary)) == expected);
   const json object = json::parse(to_json(summary));
   CHECK(object.at("split.comm").get<double>() == 3);
-  CHECK(object.at("page_faults").get<double>() == 12.5);
   CHECK(object.at("learned.bias").get<double>() == 3);
 }
 

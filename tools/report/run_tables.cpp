@@ -100,9 +100,7 @@ const std::vector<Line> kLines = {
     {"gradients per step", [](const Summary& s) { return bytes(s.comm_bytes); }},
     {"allreduce time per step, hidden or exposed", [](const Summary& s) { return time(s.comm_time); }},
     {"busbw", [](const Summary& s) { return rate(s.comm_busbw); }},
-    {"peak memory of a rank", [](const Summary& s) { return bytes(s.peak_memory_bytes); }},
-    {"page faults per step",
-     [](const Summary& s) { return std::isfinite(s.page_faults) ? fmt::format("{:.1f}", s.page_faults) : ""; }}};
+    {"peak memory of a rank", [](const Summary& s) { return bytes(s.peak_memory_bytes); }}};
 
 using config::Experiment;
 const std::vector<std::pair<const char*, std::string (*)(const Experiment&)>> kSettings = {

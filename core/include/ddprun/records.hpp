@@ -112,8 +112,6 @@ struct Summary {
   double comm_busbw = kAbsent;            // bytes per second
   std::vector<int64_t> memory_by_device;  // dp: bytes
   int64_t peak_memory_bytes = -1;         // the maximum over the ranks
-  // Minor page faults per step, the maximum over the ranks. The first few steps are left out: they touch new memory.
-  double page_faults = kAbsent;
   std::vector<std::pair<std::string, double>> learned;  // "weight" -> 2.0, reported by the model
 };
 

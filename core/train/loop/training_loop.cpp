@@ -88,7 +88,6 @@ record::EpochRecord TrainingLoop::train_epoch() {
   const Stopwatch clock;
   double saving = 0;
   deps_.train.start(state_.at.epoch, state_.at.step_of_epoch);
-  page_faults_.start(steps_here());
   monitor_.timer.restart();
   while (!state_.stop) {
     if (defers_ && callbacks_.needs_sync(monitor_.step + 1)) flush();
@@ -101,7 +100,6 @@ record::EpochRecord TrainingLoop::train_epoch() {
     if (!state_.stop && callbacks_.needs_checkpoint(monitor_.step)) saving += checkpoint();
   }
   flush_state();
-  page_faults_.stop(steps_here());
   monitor_.phase(Phase::barrier);
   deps_.ranks.barrier();
   totals_.seconds += clock.total() - saving;
@@ -119,9 +117,7 @@ void TrainingLoop::flush_state() {
 double TrainingLoop::checkpoint() {
   flush_state();
   const Stopwatch clock;
-  page_faults_.stop(steps_here());
   callbacks_.on_checkpoint(state_);
-  page_faults_.start(steps_here());
   monitor_.timer.restart();
   return clock.total();
 }
@@ -143,7 +139,6 @@ void TrainingLoop::train_step(const TensorBatch& batch, double waited) {
   step.record.data = waited;
   step.step_of_epoch = ++state_.at.step_of_epoch;
   run(batch, step);
-  page_faults_.step(steps_here());
   report_or_defer(std::move(step));
 }
 
@@ -242,7 +237,6 @@ record::Summary TrainingLoop::summarize() {
   summary.world = ranks.size();
   summary.peak_memory_bytes =
       static_cast<int64_t>(largest(ranks.gather(static_cast<double>(record::peak_memory_bytes()))));
-  summary.page_faults = largest(ranks.gather(page_faults_.per_step()));
   summary.learned = deps_.model.learned();
   deps_.strategy.summarize(totals_, steps_here(), summary);
   const double comm = std::fmax(summary.split.comm, 0);  // 0 if there is none

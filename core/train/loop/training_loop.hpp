@@ -15,7 +15,6 @@
 #include "train/loop/callback.hpp"
 #include "train/loop/data_loader.hpp"
 #include "train/loop/graph_runner.hpp"
-#include "train/loop/page_faults.hpp"
 #include "train/loop/rank_group.hpp"
 #include "train/loop/step_monitor.hpp"
 #include "train/loop/step_runner.hpp"
@@ -81,7 +80,6 @@ class TrainingLoop final : public Trainer {
   std::optional<PendingStep> pending_;  // not reported yet
   record::EpochRecord last_epoch_;
   record::RunTotals totals_;
-  PageFaultMeter page_faults_;
 };
 
 }  // namespace ddprun::train

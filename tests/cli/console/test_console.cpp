@@ -177,16 +177,6 @@ TEST_CASE("the summary says after which epoch train.early_stop has ended the run
   CHECK(console::summary_table(summary) == "early stop after epoch  7\n");
 }
 
-TEST_CASE("the summary reports peak memory and page faults if they were measured") {
-  record::Summary summary;
-  summary.peak_memory_bytes = 512 << 20;
-  CHECK(console::summary_table(summary) == "peak memory  512 MiB\n");
-  summary.page_faults = 12.25;
-  CHECK(console::summary_table(summary) ==
-        "peak memory           512 MiB\n"
-        "page faults per step     12.2\n");
-}
-
 TEST_CASE("the banner describes the run and its machine, and says that there is no GPU") {
   CHECK(console::banner(mnist()) ==
         "experiment  mnist, seed 42\n"
