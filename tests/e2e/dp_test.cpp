@@ -90,7 +90,7 @@ TEST_CASE("two runs are equal bit for bit, on several threads per device too") {
   CHECK(weights() == weights());
 }
 
-TEST_CASE("a run reports the memory of each device and the time of transfers between them") {
+TEST_CASE("a run reports the time of transfers between the devices") {
   Workplace place;
   const Trained replicated = train(place, place.config(kSimplenet), dp(2, {"launch.threads=5"}));
   for (const std::string part : {"replicate", "scatter", "gather", "reduce"}) {
@@ -99,11 +99,7 @@ TEST_CASE("a run reports the memory of each device and the time of transfers bet
     CHECK(replicated.steps.front().at(part).get<double>() > 0);
     CHECK(contains(replicated.out, "\n    " + part + " "));
   }
-  const auto memory = replicated.summary.at("memory_by_device").get<std::vector<int64_t>>();
-  REQUIRE(memory.size() == 2);
-  // Only the main device has the momentum of 4 bytes per parameter.
-  CHECK(memory[0] > memory[1] + 3 * 203'530);
-  CHECK(contains(replicated.out, "\n  tensors of device 1 "));
+  CHECK_FALSE(replicated.summary.contains("memory_by_device"));  // GPUs only
   CHECK(contains(replicated.err, "cpu, 2 devices of 2 threads"));
 }
 

@@ -110,7 +110,7 @@ struct Summary {
   int64_t comm_bytes = -1;                // gradient bytes that a rank allreduces in a step
   double comm_time = kAbsent;             // average per step: time of all allreduces, hidden or exposed
   double comm_busbw = kAbsent;            // bytes per second
-  std::vector<int64_t> memory_by_device;  // dp: bytes
+  std::vector<int64_t> memory_by_device;  // dp on GPUs: peak bytes
   int64_t peak_memory_bytes = -1;         // the maximum over the ranks
   std::vector<std::pair<std::string, double>> learned;  // "weight" -> 2.0, reported by the model
 };

@@ -26,12 +26,6 @@ struct Replica {
   torch::Tensor output;
 };
 
-int64_t bytes_of(const std::vector<NamedTensor>& tensors) {
-  int64_t bytes = 0;
-  for (const NamedTensor& item : tensors) bytes += static_cast<int64_t>(item.tensor.nbytes());
-  return bytes;
-}
-
 std::string shape_of(const torch::Tensor& tensor) {
   std::ostringstream text;
   text << tensor.sizes();
@@ -45,23 +39,15 @@ std::vector<Replica> replicas_of(Model& main, const std::vector<Model*>& others)
   return replicas;
 }
 
-constexpr int64_t kCountedSteps = 3;  // the memory of CPU devices is counted in the first steps
-
 class DpStrategy final : public Strategy {
  public:
   DpStrategy(Model& model, const std::vector<Model*>& others)
       : Strategy(model),
         replicas_(replicas_of(model, others)),
         device_(replicas_.front().device),
-        memory_(device_.is_cpu() ? std::make_unique<DeviceMemory>(static_cast<int>(replicas_.size())) : nullptr),
-        threads_(static_cast<int>(replicas_.size()), [this](int part) { begin(part); }) {
-    for (int part = 0; part < threads_.devices(); ++part) {
-      if (memory_ != nullptr) {
-        memory_->add(part, bytes_of(at(part).state));
-      } else {
-        reset_peak_memory(at(part).device);
-      }
-    }
+        threads_(static_cast<int>(replicas_.size()), [this](int part) { make_current(at(part).device); }) {
+    if (device_.is_cpu()) return;
+    for (const Replica& replica : replicas_) reset_peak_memory(replica.device);
   }
 
   void synchronize_buffers() override {
@@ -112,27 +98,18 @@ class DpStrategy final : public Strategy {
     monitor().end_of(&record::StepRecord::reduce);
   }
 
-  // The peak of memory is reached in the first steps. Counting stops then, so that later steps cost as little as under
-  // the other strategies.
-  void after_step(int64_t) override {
-    if (memory_ != nullptr && ++steps_ == kCountedSteps) memory_->stop();
-  }
-
   void summarize(const record::RunTotals&, int64_t, record::Summary& summary) override {
     auto& split = summary.split;
     split.comm = split.scatter + split.replicate + split.gather + split.reduce;
     summary.devices = threads_.devices();
-    summary.memory_by_device = memory_ != nullptr ? memory_->peaks() : peaks_of_gpus();
+    if (device_.is_cpu()) return;
+    for (const Replica& replica : replicas_) {
+      summary.memory_by_device.push_back(peak_memory(replica.device).allocated);
+    }
   }
 
  private:
   Replica& at(int part) { return replicas_[static_cast<std::size_t>(part)]; }
-
-  // Runs on the part's own thread.
-  void begin(int part) {
-    make_current(at(part).device);
-    if (memory_ != nullptr) memory_->use(part);
-  }
 
   // The main GPU waits for the work queued on the other GPUs. The host does not wait.
   void wait_for_others() {
@@ -142,12 +119,6 @@ class DpStrategy final : public Strategy {
       reached.record(current_stream(at(part).device));
       reached.block(current_stream(device_));
     }
-  }
-
-  std::vector<int64_t> peaks_of_gpus() {
-    std::vector<int64_t> peaks;
-    for (const Replica& replica : replicas_) peaks.push_back(peak_memory(replica.device).allocated);
-    return peaks;
   }
 
   void replicate(Replica& replica) {
@@ -209,12 +180,10 @@ class DpStrategy final : public Strategy {
     }
   }
 
-  std::vector<Replica> replicas_;               // by device, the main one first; each gets the part of its number
-  const torch::Device device_;                  // of the main replica
-  const std::unique_ptr<DeviceMemory> memory_;  // of CPUs; LibTorch's CUDA allocator counts by itself
+  std::vector<Replica> replicas_;  // by device, the main one first; each gets the part of its number
+  const torch::Device device_;     // of the main replica
   DeviceThreads threads_;
-  int64_t steps_ = 0;  // of this run
-  int used_ = 0;       // parts of the current batch
+  int used_ = 0;  // parts of the current batch
   torch::Tensor gathered_;
 };
 

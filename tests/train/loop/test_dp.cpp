@@ -1,7 +1,5 @@
 #include "support/torch_test.hpp"
 
-#include <c10/core/CPUAllocator.h>
-
 #include <atomic>
 #include <cmath>
 #include <set>
@@ -166,18 +164,6 @@ TEST_CASE("two runs are equal bit for bit") {
   CHECK(torch::equal(run(), run()));
 }
 
-TEST_CASE("memory is counted in the first steps only, so that later ones have no extra cost") {
-  DpFit<NetModel> fit(2, 48, 12);
-  std::vector<bool> counted;
-  fit.notes.at_phase = [&](Phase phase, int64_t) {
-    if (phase == Phase::backward) counted.push_back(c10::GetCPUAllocator() != c10::GetDefaultCPUAllocator());
-  };
-  const auto summary = fit.run({1, std::nullopt, false, {0}});
-  CHECK(counted == std::vector<bool>{true, true, true, false});
-  REQUIRE(summary.memory_by_device.size() == 2);
-  CHECK(summary.memory_by_device[1] > 0);
-}
-
 TEST_CASE("accumulated micro-batches give the gradients of the whole batch") {
   Fit<NetModel> alone(0, 1, 48, 12, Last::pad);
   alone.run_single(epochs(2));
@@ -261,19 +247,6 @@ TEST_CASE("strategy single reports nothing about devices") {
   CHECK(std::isnan(summary.split.comm));
   CHECK(summary.devices < 0);
   CHECK(summary.memory_by_device.empty());
-}
-
-TEST_CASE("the main device holds most memory: the gathered outputs, the loss and the optimizer's state") {
-  DpFit<NetModel> fit(3, 96, 48);
-  fit.optimizer = std::make_unique<torch::optim::Adam>(fit.model->module().parameters(), 0.01);
-  const auto memory = fit.run(epochs(1)).memory_by_device;
-  REQUIRE(memory.size() == 3);
-  const int64_t parameters = 4 * (2 * 64 + 64 + 64 + 1);
-  for (const std::size_t other : {1, 2}) {
-    CAPTURE(other);
-    CHECK(memory[other] > 2 * parameters);              // and as many gradients
-    CHECK(memory[0] > memory[other] + 2 * parameters);  // Adam's two moments
-  }
 }
 
 }  // namespace
