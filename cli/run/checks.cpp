@@ -15,7 +15,7 @@ void check(const config::Loaded& loaded, const plugin::Registry& registry, std::
   if (!world) return;
   rank_batch(loaded, *world);
   check_training_data(assembly, *world);
-  prepare_resume(assembly, *world);
+  prepare_resume(assembly, *world, std::nullopt);
 }
 
 std::optional<int> explicit_nproc(const config::Loaded& loaded) {

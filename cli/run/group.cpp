@@ -88,11 +88,4 @@ Group join_group(const Assembly& assembly, const launch::World& world, const Mee
   return group;
 }
 
-std::string broadcast_text(Group& group, const launch::World& world, const std::string& key, const std::string& text,
-                           std::chrono::milliseconds timeout) {
-  if (group.store == nullptr) return text;
-  if (world.rank == 0) group.store->set(key, text);
-  return group.store->get(key, timeout);
-}
-
 }  // namespace ddprun::run

@@ -45,8 +45,4 @@ void run_linked(const Meeting& meeting, const std::function<void()>& body);
 // Then joins them with a backend (strategy ddp). Collective.
 Group join_group(const Assembly& assembly, const launch::World& world, const Meeting& meeting);
 
-// Sends rank 0's text to all ranks. Collective.
-std::string broadcast_text(Group& group, const launch::World& world, const std::string& key, const std::string& text,
-                           std::chrono::milliseconds timeout);
-
 }  // namespace ddprun::run

@@ -189,7 +189,7 @@ ExitCode run_in(const Meeting& meeting, RankOptions options, const plugin::Regis
   const std::vector<torch::Device> devices = choose_devices(options.loaded, world);
   Assembly assembly = assemble(std::move(options.loaded), registry);
   check_training_data(assembly, world.size);
-  prepare_resume(assembly, world.size);
+  prepare_resume(assembly, world.size, world.rank);
   standardize_data(assembly);
   place_models(assembly, devices);
   const config::Experiment& experiment = assembly.experiment();

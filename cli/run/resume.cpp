@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kKey = "checkpoint.resume", kConfig = "config.";
+const std::string kKey = "checkpoint.resume", kConfig = "config.", kZero = "strategy.zero";
 // What rank 0 sends to the others: kFrom and a path, kEnd if the training is complete, or an error message.
 const std::string kFrom = "from ", kEnd = "end";
 
@@ -119,17 +119,27 @@ class Candidate {
     return faults_;
   }
 
-  void take() {
+  void take(std::optional<int> rank) {
     const checkpoint::Metadata metadata = train::load_weights(assembly_.model->module(), commit_.path);
+    const std::string zero_then = word(shared_, kConfig + kZero);
+    const bool divided = zero_then != "0" && world_then_ > 1;
+    const bool same_parts =
+        divided && same_world() && config::key_values(assembly_.experiment()).at(kZero) == zero_then;
+    std::vector<int> needed = checkpoint::states_for({.rank = rank.value_or(0),
+                                                      .saved = static_cast<int>(world_then_),
+                                                      .same_world = same_world(),
+                                                      .parts_move = !rank || (divided && !same_parts)});
+    std::erase(needed, 0);  // shared_
+    auto states = checkpoint::read_states(commit_, needed);
+    std::string text = message();
+    states.emplace(0, std::move(shared_));
     const auto run = metadata.find("run");
-    for (int64_t rank = 0; rank < world_then_; ++rank) {
-      const checkpoint::File state =
-          checkpoint::read_safetensors(checkpoint::state_path(commit_, static_cast<int>(rank)));
+    for (const auto& [saver, state] : states) {
       if (run == metadata.end() || word(state, "run") != run->second) {
         throw Error(ExitCode::usage, state.path + ": not of the same run as " + commit_.path);
       }
     }
-    assembly_.resume = Resume{{commit_, same_world()}, message()};
+    assembly_.resume = Resume{{commit_, same_world(), same_parts, std::move(states)}, std::move(text)};
     if (const auto by = metadata.find(kStandardize); by != metadata.end()) {
       assembly_.standardization = data::read_standardization(by->second);
     }
@@ -318,12 +328,12 @@ bool find_common_resume(config::Loaded& loaded, const launch::World& world, laun
   }
 }
 
-void prepare_resume(Assembly& assembly, int world) {
+void prepare_resume(Assembly& assembly, int world, std::optional<int> rank) {
   if (assembly.experiment().checkpoint.resume.empty()) return;
   const std::string faults = at_key(assembly.loaded.sources, [&] {
     Candidate candidate(assembly, world);
     const std::string found = candidate.faults();
-    if (found.empty()) candidate.take();
+    if (found.empty()) candidate.take(rank);
     return found;
   });
   if (!faults.empty()) throw Error(ExitCode::usage, faults);

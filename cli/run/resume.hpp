@@ -26,8 +26,8 @@ bool find_common_resume(config::Loaded& loaded, const launch::World& world, laun
 // Loads the commit's weights into the model and sets assembly.resume; call it after find_common_resume() and
 // assemble(). Throws Error(usage): for each key that makes it a different run, with the old and the new value; and for
 // a commit that is damaged, incomplete, in the middle of an epoch of another world size, or already at the end given by
-// train.epochs or train.steps.
-void prepare_resume(Assembly& assembly, int world);
+// train.epochs or train.steps. Reads the states that `rank` restores from; without a rank, all.
+void prepare_resume(Assembly& assembly, int world, std::optional<int> rank);
 
 // The description of its run in a state file, which prepare_resume() of a later run reads.
 checkpoint::Metadata state_metadata(const Assembly& assembly, const std::string& run_dir, int world,

@@ -97,7 +97,7 @@ void Session::make_checkpointer(Assembly& assembly, const RunFolder& folder, con
   if (assembly.standardization) options.metadata[kStandardize] = data::to_text(*assembly.standardization);
   options.best = experiment_.checkpoint.best;
   options.seed = static_cast<uint64_t>(experiment_.experiment.seed);
-  if (assembly.resume) options.resume = assembly.resume->from;
+  if (assembly.resume) options.resume = std::move(assembly.resume->from);
   if (folder.is_split()) {
     options.gather = [&folder, timeout = ranks_.timeout()](const auto& state_of) {
       folder.move_to_rank0(state_of, timeout);
@@ -108,7 +108,7 @@ void Session::make_checkpointer(Assembly& assembly, const RunFolder& folder, con
   train::BucketedReducer* const reducer = sync_ != nullptr ? &sync_->reducer() : nullptr;
   checkpointer_ = train::run_checkpointer({assembly.model->module(), *optimizer_, parameters_, reducer, world.rank,
                                            own_buffers, gpus, shard_of(*optimizer_, parameters_, world.rank)},
-                                          options);
+                                          std::move(options));
 }
 
 std::vector<train::Callback*> Session::make_callbacks(const Assembly& assembly, const launch::World& world,

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <system_error>
@@ -124,6 +125,22 @@ void verify(const Commit& commit) {
   const auto world = first.metadata.find("world");
   const int states = world == first.metadata.end() ? 1 : std::atoi(world->second.c_str());
   for (int rank = 1; rank < states; ++rank) read_safetensors(state_path(commit, rank));
+}
+
+std::vector<int> states_for(const Restoring& restoring) {
+  if (restoring.parts_move || (!restoring.same_world && restoring.rank == 0)) {
+    std::vector<int> all(static_cast<size_t>(restoring.saved));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+  if (!restoring.same_world || restoring.rank == 0) return {0};
+  return {0, restoring.rank};
+}
+
+std::map<int, File> read_states(const Commit& commit, const std::vector<int>& ranks) {
+  std::map<int, File> states;
+  for (const int rank : ranks) states.emplace(rank, read_safetensors(state_path(commit, rank)));
+  return states;
 }
 
 std::optional<Commit> newest_whole(const std::string& dir) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -68,6 +69,19 @@ std::vector<Commit> list_commits(const std::string& dir);
 // Reads the model file and all state files of a commit. Throws Error(usage) that names the first file that is damaged
 // or missing. The metadata "world" of rank 0's state has the number of states.
 void verify(const Commit& commit);
+// A rank that restores a commit.
+struct Restoring {
+  int rank = 0;
+  int saved = 1;            // how many ranks saved the commit
+  bool same_world = true;   // as many restore it
+  bool parts_move = false;  // the optimizer's state is divided among the states, and not as these ranks divide it
+};
+// The states that this rank needs. Among as many ranks as before: rank 0's, which has what is common, and its own. Rank 0
+// of another number of ranks adds up the totals of all states; the others need rank 0's. All, if parts move.
+std::vector<int> states_for(const Restoring& restoring);
+// Reads and checks the states of these ranks. Throws what read_safetensors() throws.
+std::map<int, File> read_states(const Commit& commit, const std::vector<int>& ranks);
+
 // The newest commit of a folder that verify() accepts; nothing if the folder has no commit. Logs a warning with
 // the error of each newer commit. Throws the error of the newest commit if all are damaged.
 std::optional<Commit> newest_whole(const std::string& dir);

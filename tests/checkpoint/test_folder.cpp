@@ -71,6 +71,36 @@ TEST_CASE("the newest whole commit has no damaged file, weights and states") {
   CHECK(contains(error_of([&] { newest_whole(dir.path()); }), "step-00000003.state-rank1.safetensors: no such"));
 }
 
+TEST_CASE("64 ranks open two states each, and the files of other ranks are not touched") {
+  const TempDir dir;
+  constexpr int kRanks = 64;
+  const Commit commit = commit_at(dir.path(), 1);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    save_state(dir.path(), 1, rank, {vector_of("w", "F32", kWeight)}, {{"rank", std::to_string(rank)}});
+  }
+  for (int rank = 0; rank < kRanks; ++rank) {
+    // The states of all others are folders, which cannot be read.
+    const TempDir lone;
+    const Commit copy = commit_at(lone.path(), 1);
+    for (int other = 1; other < kRanks; ++other) std::filesystem::create_directory(state_path(copy, other));
+    for (const int own : {0, rank}) {
+      std::filesystem::remove(state_path(copy, own));
+      std::filesystem::copy_file(state_path(commit, own), state_path(copy, own));
+    }
+    const auto states = read_states(copy, states_for({.rank = rank, .saved = kRanks}));
+    CHECK(states.size() == (rank == 0 ? 1 : 2));
+    CHECK(states.at(rank).metadata.at("rank") == std::to_string(rank));
+  }
+}
+
+TEST_CASE("on another number of ranks, rank 0 alone reads all states, unless the optimizer's parts move") {
+  CHECK(states_for({.rank = 0, .saved = 3, .same_world = false}) == std::vector{0, 1, 2});
+  CHECK(states_for({.rank = 1, .saved = 3, .same_world = false}) == std::vector{0});
+  for (const bool same_world : {true, false}) {
+    CHECK(states_for({.rank = 5, .saved = 3, .same_world = same_world, .parts_move = true}) == std::vector{0, 1, 2});
+  }
+}
+
 TEST_CASE("a commit is named after its step and carries step and epoch") {
   const TempDir dir;
   CheckpointFolder folder(dir.path() / "run/checkpoints", 2);

@@ -98,11 +98,10 @@ class RunCheckpointer final : public Checkpointer {
   Position restore() override {
     if (!options_.resume) return {};
     const torch::NoGradGuard no_grad;
-    std::vector<File> files = read_states();
-    restore_optimizer(files);
-    if (state_.reducer != nullptr) order_ = order_in(files[0]);
-    Position position = options_.resume->same_world ? restore_rank(files[static_cast<std::size_t>(state_.rank)])
-                                                    : restore_at_epoch(files);
+    std::map<int, File> states = std::move(options_.resume->states);
+    restore_optimizer(states);
+    if (state_.reducer != nullptr) order_ = order_in(states.at(0));
+    Position position = options_.resume->same_world ? restore_rank(states.at(state_.rank)) : restore_at_epoch(states);
     if (state_.rank == 0) take_over_best(position);
     return position;
   }
@@ -159,21 +158,13 @@ class RunCheckpointer final : public Checkpointer {
     return all;
   }
 
-  // Of all ranks that saved.
-  std::vector<File> read_states() const {
-    std::vector<File> files;
-    int64_t ranks = 1;
-    for (int rank = 0; rank < ranks; ++rank) {
-      files.push_back(checkpoint::read_safetensors(checkpoint::state_path(options_.resume->commit, rank)));
-      ranks = whole_of(files[0], "world");
+  // Rank 0's state has the optimizer's, or under ZeRO each has a part.
+  void restore_optimizer(std::map<int, File>& states) {
+    if (options_.resume->same_parts) {
+      return load_optimizer_state(state_.optimizer, state_.shard.value(), states.at(state_.rank), kOptimizer);
     }
-    return files;
-  }
-
-  // Rank 0's file has the optimizer's state, or under ZeRO each file has a part.
-  void restore_optimizer(std::vector<File>& files) {
-    File whole{{}, {}, files[0].path};
-    for (File& file : files) {
+    File whole{{}, {}, states.at(0).path};
+    for (auto& [rank, file] : states) {
       for (checkpoint::Tensor& tensor : file.tensors) {
         if (tensor.name.starts_with(kOptimizer)) whole.tensors.push_back(std::move(tensor));
       }
@@ -203,11 +194,14 @@ class RunCheckpointer final : public Checkpointer {
 
   // The commit is at the end of an epoch; only rank 0 takes over the totals, for all ranks. The seed is new, because
   // otherwise the random masks of the first epoch would repeat.
-  Position restore_at_epoch(const std::vector<File>& files) {
-    Position position = read_position(files[0]);
-    for (std::size_t rank = 1; rank < files.size(); ++rank) position.totals += read_position(files[rank]).totals;
-    if (state_.rank != 0) position.totals = {};
-    for (std::size_t rank = 0; rank < files.size(); ++rank) position.numbers.erase(speed_name(static_cast<int>(rank)));
+  Position restore_at_epoch(const std::map<int, File>& states) {
+    Position position = read_position(states.at(0));
+    position.totals = {};
+    for (const auto& [saver, state] : states) {
+      if (state_.rank == 0) position.totals += read_position(state).totals;
+    }
+    const int64_t saved = whole_of(states.at(0), "world");
+    for (int saver = 0; saver < saved; ++saver) position.numbers.erase(speed_name(saver));
     const auto step = static_cast<uint64_t>(position.step), rank = static_cast<uint64_t>(state_.rank);
     torch::manual_seed(mix(options_.seed ^ mix(step ^ mix(rank))));
     return position;
@@ -250,7 +244,7 @@ class RunCheckpointer final : public Checkpointer {
   }
 
   const TrainingState state_;
-  const CheckpointerOptions options_;
+  CheckpointerOptions options_;
   std::vector<int64_t> order_;  // bucket order of the resumed run; empty if that had none
 };
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -96,6 +97,9 @@ struct ResumeFrom {
   // for bit. Otherwise the checkpoint is at the end of an epoch: all ranks restore weights and optimizer from it, and
   // random states are seeded again.
   bool same_world = true;
+  // Under ZeRO on the same ranks: each rank's state has the part of the optimizer's state that the rank keeps.
+  bool same_parts = false;
+  std::map<int, checkpoint::File> states = {};  // checkpoint::states_for() this rank
 };
 
 // The objects whose state is saved. The checkpointer does not own them; they must outlive it.
