@@ -143,7 +143,7 @@ class Check {
     const std::string& kind = e_.faults.kind;
     if (kind == "none") return;
     const bool ddp = e_.strategy.kind == "ddp";
-    refuse(!ddp && (kind == "delay" || kind == "drop" || kind == "shape"), {"faults.kind", "strategy.kind"},
+    refuse(!ddp && (kind == "drop" || kind == "shape"), {"faults.kind", "strategy.kind"},
            "changes a collective, and only strategy \"ddp\" has collectives");
     const int64_t ranks = ddp ? ranks_ : 1;  // 0: not known
     refuse(ranks > 0 && e_.faults.rank >= ranks, {"faults.rank", "launch.nproc", "strategy.kind"},

@@ -265,8 +265,8 @@ std::vector<Key> describe_learning() {
                "recorded. `ddprun compare` then finds where two runs start to differ. 0: none."),
 
       DDPRUN_KEY(faults.kind)
-          .one_of({"none", "kill", "stop", "spin", "throw", "slow", "nan_gradient", "delay", "drop", "shape", "dtype",
-                   "op", "order"})
+          .one_of({"none", "kill", "stop", "spin", "throw", "slow", "nan_gradient", "drop", "shape", "dtype", "op",
+                   "order"})
           .doc(
               "What the rank does. In the forward pass: `\"kill\"`: it sends itself SIGKILL. `\"stop\"`: it sends "
               "itself SIGSTOP. `\"spin\"`: it computes for ever. `\"throw\"`: it throws an exception. `\"slow\"`: it "
@@ -274,15 +274,13 @@ std::vector<Key> describe_learning() {
               "first allreduce of the step, with ddp only: `\"drop\"`: it leaves the allreduce out. `\"shape\"`: it "
               "calls it with one element less. `\"dtype\"`: it calls it with integers. `\"op\"`: it calls it with the "
               "maximum. `\"order\"`: it gives the allreduce the index of the next bucket, as if two buckets of the "
-              "same "
-              "shape were swapped; `comm.check = \"off\"` does not see that. `\"delay\"`: it sleeps before this and "
-              "all later collectives."),
+              "same shape were swapped; `comm.check = \"off\"` does not see that."),
       DDPRUN_KEY(faults.rank).used_by(User::faults).at_least(0).doc("The rank that makes the fault."),
       DDPRUN_KEY(faults.step).used_by(User::faults).at_least(1).doc("The step of the fault, counted from 1."),
       DDPRUN_KEY(faults.seconds)
           .used_by(User::faults)
           .above(0, 24 * 60 * 60)
-          .doc("How long the rank sleeps: with `\"slow\"` in each step, with `\"delay\"` before each collective."),
+          .doc("How long the rank sleeps in each step, with `\"slow\"`."),
   };
 }
 

@@ -3,11 +3,9 @@
 #include <chrono>
 #include <csignal>
 #include <limits>
-#include <map>
 #include <thread>
 
 #include "base/log.hpp"
-#include "comm/faulty_backend.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::run {
@@ -18,22 +16,25 @@ namespace {
   for (volatile uint64_t turns = 0;;) turns = turns + 1;
 }
 
-class Fault final : public train::Callback {
+// Goes wrong in the forward or the backward pass.
+class FaultInStep final : public train::Callback {
  public:
-  Fault(const config::Experiment::Faults& faults, torch::Tensor parameter)
-      : kind_(faults.kind), step_(faults.step), sleep_(faults.seconds), parameter_(std::move(parameter)) {}
+  FaultInStep(const config::Experiment::Faults& fault, torch::Tensor parameter)
+      : fault_(fault), parameter_(std::move(parameter)) {}
 
   void on_phase(Phase phase, int64_t step, int) override {
-    if (phase != Phase::forward || step < step_) return;
-    if (kind_ == "slow") return std::this_thread::sleep_for(sleep_);
+    if (phase != Phase::forward || step < fault_.step) return;
+    const std::string& kind = fault_.kind;
+    if (kind == "slow") return std::this_thread::sleep_for(std::chrono::duration<double>(fault_.seconds));
     if (done_) return;
     done_ = true;
-    if (kind_ == "kill") ::raise(SIGKILL);
-    if (kind_ == "stop") ::raise(SIGSTOP);
-    if (kind_ == "spin") spin_for_ever();
-    if (kind_ == "throw") throw Error(ExitCode::failure, "faults.kind = \"throw\": the exception that it asks for");
-    if (kind_ == "nan_gradient")
+    if (kind == "kill") ::raise(SIGKILL);
+    if (kind == "stop") ::raise(SIGSTOP);
+    if (kind == "spin") spin_for_ever();
+    if (kind == "throw") throw Error(ExitCode::failure, "faults.kind = \"throw\": the exception that it asks for");
+    if (kind == "nan_gradient") {
       parameter_.register_hook([this](const torch::Tensor& gradient) { return poison(gradient); });
+    }
   }
 
  private:
@@ -44,38 +45,75 @@ class Fault final : public train::Callback {
     return torch::full_like(gradient, std::numeric_limits<double>::quiet_NaN());
   }
 
-  const std::string kind_;
-  const int64_t step_;
-  const std::chrono::duration<double> sleep_;
+  const config::Experiment::Faults fault_;
   torch::Tensor parameter_;
   bool done_ = false, poisoned_ = false;
 };
 
-void announce(const config::Experiment::Faults& faults) {
-  log::warning("[faults]: this rank makes the fault \"" + faults.kind + "\" at step " + std::to_string(faults.step));
+// Passes every call on to `inner`, but changes the first allreduce of the step, or leaves it out. It is above the backend
+// that compares the calls of the ranks, and so not a plugin: what a plugin changes, that comparison does not see.
+class FaultInAllreduce final : public CommBackend {
+ public:
+  FaultInAllreduce(std::unique_ptr<CommBackend> inner, const config::Experiment::Faults& fault,
+                   std::shared_ptr<const comm::FlightRecorder> recorder)
+      : CommBackend(inner->rank(), inner->size(), inner->name(), inner->capabilities()),
+        inner_(std::move(inner)),
+        fault_(fault),
+        recorder_(std::move(recorder)) {}
+
+  Work allreduce(const Collective& call) override {
+    if (done_ || recorder_->step() != fault_.step) return inner_->allreduce(call);
+    done_ = true;
+    if (fault_.kind == "drop") return {*this, dropped_};
+    return inner_->allreduce(changed(call));
+  }
+  Work broadcast(const Collective& call) override { return inner_->broadcast(call); }
+  Work allgather(const Collective& call) override { return inner_->allgather(call); }
+  Work reduce_scatter(const Collective& call) override { return inner_->reduce_scatter(call); }
+  Work barrier() override { return inner_->barrier(); }
+  void async_error() override { inner_->async_error(); }
+  void abort() noexcept override { inner_->abort(); }
+  std::shared_ptr<void> allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
+
+ private:
+  Collective changed(Collective call) const {
+    const std::size_t bytes = size_of(call.dtype);
+    if (fault_.kind == "shape" && call.count > 0) --call.count;
+    if (fault_.kind == "dtype") call.dtype = bytes == 2 ? DType::int16 : bytes == 4 ? DType::int32 : DType::int64;
+    if (fault_.kind == "op") call.op = Op::max;
+    if (fault_.kind == "order") ++call.bucket;
+    return call;
+  }
+
+  const std::unique_ptr<CommBackend> inner_;
+  const config::Experiment::Faults fault_;
+  const std::shared_ptr<const comm::FlightRecorder> recorder_;
+  bool done_ = false;
+  Request dropped_{{"none", "dropped by [faults]"}};
+};
+
+bool is_in_allreduce(const std::string& kind) {
+  return kind == "drop" || kind == "shape" || kind == "dtype" || kind == "op" || kind == "order";
+}
+
+void announce(const config::Experiment::Faults& fault) {
+  log::warning("[faults]: this rank makes the fault \"" + fault.kind + "\" at step " + std::to_string(fault.step));
 }
 
 }  // namespace
 
-std::unique_ptr<train::Callback> fault_of(const config::Experiment::Faults& faults, int rank,
+std::unique_ptr<train::Callback> fault_of(const config::Experiment::Faults& fault, int rank,
                                           const std::vector<train::NamedTensor>& parameters) {
-  const bool in_step = faults.kind == "kill" || faults.kind == "stop" || faults.kind == "spin" ||
-                       faults.kind == "throw" || faults.kind == "slow" || faults.kind == "nan_gradient";
-  if (!in_step || rank != faults.rank) return nullptr;
-  announce(faults);
-  return std::make_unique<Fault>(faults, parameters.at(0).tensor);
+  if (fault.kind == "none" || is_in_allreduce(fault.kind) || rank != fault.rank) return nullptr;
+  announce(fault);
+  return std::make_unique<FaultInStep>(fault, parameters.at(0).tensor);
 }
 
-std::unique_ptr<CommBackend> with_fault(std::unique_ptr<CommBackend> backend, const config::Experiment::Faults& faults,
+std::unique_ptr<CommBackend> with_fault(std::unique_ptr<CommBackend> backend, const config::Experiment::Faults& fault,
                                         const std::shared_ptr<const comm::FlightRecorder>& recorder) {
-  static const std::map<std::string, comm::CommFault> kinds = {
-      {"delay", comm::CommFault::delay}, {"drop", comm::CommFault::drop}, {"shape", comm::CommFault::shape},
-      {"dtype", comm::CommFault::dtype}, {"op", comm::CommFault::op},     {"order", comm::CommFault::order}};
-  const auto kind = kinds.find(faults.kind);
-  if (kind == kinds.end() || backend->rank() != faults.rank) return backend;
-  announce(faults);
-  return comm::faulty(std::move(backend), {kind->second, faults.step, std::chrono::duration<double>(faults.seconds)},
-                      recorder);
+  if (!is_in_allreduce(fault.kind) || backend->rank() != fault.rank) return backend;
+  announce(fault);
+  return std::make_unique<FaultInAllreduce>(std::move(backend), fault, recorder);
 }
 
 }  // namespace ddprun::run

@@ -13,11 +13,11 @@
 namespace ddprun::run {
 
 // A callback that makes a fault in forward or backward; null if this rank makes none there.
-std::unique_ptr<train::Callback> fault_of(const config::Experiment::Faults& faults, int rank,
+std::unique_ptr<train::Callback> fault_of(const config::Experiment::Faults& fault, int rank,
                                           const std::vector<train::NamedTensor>& parameters);
 
 // `backend`, or a backend that makes a fault in a collective if this rank makes one there.
-std::unique_ptr<CommBackend> with_fault(std::unique_ptr<CommBackend> backend, const config::Experiment::Faults& faults,
+std::unique_ptr<CommBackend> with_fault(std::unique_ptr<CommBackend> backend, const config::Experiment::Faults& fault,
                                         const std::shared_ptr<const comm::FlightRecorder>& recorder);
 
 }  // namespace ddprun::run

@@ -141,11 +141,8 @@ TEST_CASE("a slow rank changes no result, and a step that is left out is recorde
   const std::string seconds = "faults.seconds=0.001";
   REQUIRE(place.run(place.training(place.config(kConfig))).code == 0);
   const Weights whole = weights_of(place.new_run());
-  for (const char* kind : {"slow", "delay"}) {
-    CAPTURE(kind);
-    REQUIRE(place.run(place.training(place.config(kConfig), {std::string("faults.kind=") + kind, seconds})).code == 0);
-    CHECK(weights_of(place.new_run()) == whole);
-  }
+  REQUIRE(place.run(place.training(place.config(kConfig), {"faults.kind=slow", seconds})).code == 0);
+  CHECK(weights_of(place.new_run()) == whole);
   const auto skipped =
       place.run(place.training(place.config(kConfig), {"faults.kind=nan_gradient", "train.check_gradients=skip"}));
   CHECK(skipped.code == 0);

@@ -105,7 +105,7 @@ config::Experiment any_experiment() {
   if (!can_replay(e)) e.train.cuda_graph = false;
   if (e.train.deterministic) e.train.cudnn_benchmark = false;
   const std::string& fault = e.faults.kind;
-  const bool in_collective = fault == "delay" || fault == "drop" || fault == "shape";
+  const bool in_collective = fault == "drop" || fault == "shape";
   if (e.train.cuda_graph || (in_collective && e.strategy.kind != "ddp")) e.faults.kind = "none";
   e.faults.rank %= e.strategy.kind == "ddp" ? std::max<int64_t>(1, e.launch.nproc) : 1;
   if (e.train.cuda_graph || e.data.last == "exact" || !e.data.batch_weights.empty() || e.data.balance_steps > 0) {
