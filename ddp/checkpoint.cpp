@@ -12,12 +12,12 @@
 #include "ddp/share.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/zero.hpp"
-#include "train/loop/parameters.hpp"
 #include "train/loop/position.hpp"
-#include "train/loop/rank_group.hpp"
-#include "train/loop/weights.hpp"
 #include "train/optim/optimizer_state.hpp"
 #include "train/optim/optimizers.hpp"
+#include "train/tensor/parameters.hpp"
+#include "train/tensor/rank_group.hpp"
+#include "train/tensor/weights.hpp"
 
 namespace ddprun {
 namespace {

@@ -18,8 +18,8 @@
 #include "ddp/module_watch.hpp"
 #include "ddp/same_tensors.hpp"
 #include "ddprun/error.hpp"
-#include "train/loop/parameters.hpp"
 #include "train/reduce/gradient_sync.hpp"
+#include "train/tensor/parameters.hpp"
 
 namespace ddprun {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "train/loop/parameters.hpp"
+#include "train/tensor/parameters.hpp"
 
 namespace ddprun::ddp {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ddprun/comm_backend.hpp"
-#include "train/loop/parameters.hpp"
+#include "train/tensor/parameters.hpp"
 
 namespace ddprun::ddp {
 

@@ -11,7 +11,7 @@
 #include "ddp/same_tensors.hpp"
 #include "ddprun/error.hpp"
 #include "train/optim/optimizers.hpp"
-#include "train/reduce/tensor_buffer.hpp"
+#include "train/tensor/tensor_buffer.hpp"
 
 namespace ddprun {
 namespace {

@@ -6,8 +6,8 @@
 #include "data/plugin_dataset.hpp"
 #include "ddprun/error.hpp"
 #include "plugin/options.hpp"
-#include "train/loop/parameters.hpp"
-#include "train/loop/weights.hpp"
+#include "train/tensor/parameters.hpp"
+#include "train/tensor/weights.hpp"
 
 namespace ddprun::run {
 namespace {

@@ -12,8 +12,8 @@
 #include "cli/run/training_data.hpp"
 #include "ddprun/error.hpp"
 #include "train/loop/training_loop.hpp"
-#include "train/loop/weights.hpp"
 #include "train/optim/optimizers.hpp"
+#include "train/tensor/weights.hpp"
 
 namespace ddprun::run {
 namespace {

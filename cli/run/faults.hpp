@@ -8,7 +8,7 @@
 #include "comm/flight_recorder.hpp"
 #include "ddprun/comm_backend.hpp"
 #include "train/loop/callback.hpp"
-#include "train/loop/parameters.hpp"
+#include "train/tensor/parameters.hpp"
 
 namespace ddprun::run {
 

@@ -15,7 +15,7 @@
 #include "record/run_dir.hpp"
 #include "train/loop/callback.hpp"
 #include "train/loop/position.hpp"
-#include "train/loop/weights.hpp"
+#include "train/tensor/weights.hpp"
 
 namespace ddprun::run {
 namespace {

@@ -7,9 +7,9 @@
 #include "cli/run/assembly.hpp"
 #include "cli/run/group.hpp"
 #include "train/device/device_graph.hpp"
-#include "train/loop/rank_group.hpp"
 #include "train/loop/strategy.hpp"
 #include "train/reduce/gradient_sync.hpp"
+#include "train/tensor/rank_group.hpp"
 
 namespace ddprun::run {
 

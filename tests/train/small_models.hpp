@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ddprun/plugin/model_plugin.hpp"
-#include "train/loop/parameters.hpp"
+#include "train/tensor/parameters.hpp"
 
 namespace ddprun::train {
 

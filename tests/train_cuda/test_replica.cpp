@@ -2,9 +2,9 @@
 #include "gpu_backend.hpp"
 
 #include "support/error_of.hpp"
-#include "train/loop/rank_group.hpp"
-#include "train/reduce/tensor_buffer.hpp"
 #include "train/small_models.hpp"
+#include "train/tensor/rank_group.hpp"
+#include "train/tensor/tensor_buffer.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -5,8 +5,8 @@
 #include "support/error_of.hpp"
 #include "support/paths.hpp"
 #include "train/reduce/staged_backend.hpp"
-#include "train/reduce/tensor_buffer.hpp"
 #include "train/small_models.hpp"
+#include "train/tensor/tensor_buffer.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "train/loop/rank_group.hpp"
 #include "train/loop/step_monitor.hpp"
+#include "train/tensor/rank_group.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -8,11 +8,11 @@
 #include "ddprun/plugin/detail/mix.hpp"
 #include "train/loop/data_loader.hpp"
 #include "train/loop/early_stop.hpp"
-#include "train/loop/rank_group.hpp"
 #include "train/loop/step_monitor.hpp"
-#include "train/loop/weights.hpp"
 #include "train/optim/optimizer_state.hpp"
 #include "train/reduce/bucketed_reducer.hpp"
+#include "train/tensor/rank_group.hpp"
+#include "train/tensor/weights.hpp"
 
 namespace ddprun::train {
 namespace {

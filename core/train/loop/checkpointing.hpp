@@ -14,7 +14,7 @@
 #include "base/log.hpp"
 #include "checkpoint/folder.hpp"
 #include "train/loop/callback.hpp"
-#include "train/loop/parameters.hpp"
+#include "train/tensor/parameters.hpp"
 
 namespace ddprun::train {
 

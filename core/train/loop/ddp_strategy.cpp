@@ -3,9 +3,9 @@
 
 #include "comm/call.hpp"
 #include "train/device/streams.hpp"
-#include "train/loop/rank_group.hpp"
 #include "train/loop/strategy.hpp"
 #include "train/reduce/gradient_sync.hpp"
+#include "train/tensor/rank_group.hpp"
 
 namespace ddprun::train {
 namespace {

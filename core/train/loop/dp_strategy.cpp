@@ -4,8 +4,8 @@
 #include "train/device/cuda.hpp"
 #include "train/device/dp_devices.hpp"
 #include "train/device/streams.hpp"
-#include "train/loop/parameters.hpp"
 #include "train/loop/strategy.hpp"
+#include "train/tensor/parameters.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "train/loop/callback.hpp"
-#include "train/loop/parameters.hpp"
+#include "train/tensor/parameters.hpp"
 
 namespace ddprun::train {
 

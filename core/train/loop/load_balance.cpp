@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "train/loop/data_loader.hpp"
-#include "train/loop/rank_group.hpp"
+#include "train/tensor/rank_group.hpp"
 
 namespace ddprun::train {
 

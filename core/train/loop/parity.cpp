@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "record/json.hpp"
-#include "train/reduce/tensor_buffer.hpp"
+#include "train/tensor/tensor_buffer.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -14,7 +14,7 @@
 #include "ddprun/records.hpp"
 #include "ddprun/reducer.hpp"
 #include "train/loop/callback.hpp"
-#include "train/loop/parameters.hpp"
+#include "train/tensor/parameters.hpp"
 
 namespace ddprun::train {
 

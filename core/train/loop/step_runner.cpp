@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "ddprun/error.hpp"
-#include "train/loop/parameters.hpp"
 #include "train/optim/optimizers.hpp"
+#include "train/tensor/parameters.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -7,11 +7,11 @@
 #include <optional>
 
 #include "train/loop/data_loader.hpp"
-#include "train/loop/rank_group.hpp"
 #include "train/loop/step_timer.hpp"
 #include "train/loop/strategy.hpp"
 #include "train/optim/optimizers.hpp"
 #include "train/optim/precision.hpp"
+#include "train/tensor/rank_group.hpp"
 
 namespace ddprun::train {
 

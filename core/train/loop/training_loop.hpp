@@ -15,10 +15,10 @@
 #include "train/loop/callback.hpp"
 #include "train/loop/data_loader.hpp"
 #include "train/loop/graph_runner.hpp"
-#include "train/loop/rank_group.hpp"
 #include "train/loop/step_monitor.hpp"
 #include "train/loop/step_runner.hpp"
 #include "train/loop/strategy.hpp"
+#include "train/tensor/rank_group.hpp"
 
 namespace ddprun::train {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "ddprun/error.hpp"
-#include "train/loop/weights.hpp"
+#include "train/tensor/weights.hpp"
 
 namespace ddprun::train {
 namespace {

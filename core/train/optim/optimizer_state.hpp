@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "checkpoint/safetensors.hpp"
-#include "train/loop/parameters.hpp"
+#include "train/tensor/parameters.hpp"
 
 namespace ddprun::train {
 

@@ -3,8 +3,8 @@
 #include <ATen/autocast_mode.h>
 
 #include "ddprun/error.hpp"
-#include "train/loop/rank_group.hpp"
 #include "train/optim/fused.hpp"
+#include "train/tensor/rank_group.hpp"
 
 namespace ddprun {
 

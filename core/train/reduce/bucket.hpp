@@ -11,7 +11,7 @@
 
 #include "comm/bucket_plan.hpp"
 #include "ddprun/comm_backend.hpp"
-#include "train/loop/parameters.hpp"
+#include "train/tensor/parameters.hpp"
 
 namespace ddprun::train {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "ddprun/error.hpp"
-#include "train/reduce/tensor_buffer.hpp"
+#include "train/tensor/tensor_buffer.hpp"
 
 namespace ddprun::train {
 namespace {

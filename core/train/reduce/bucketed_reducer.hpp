@@ -12,10 +12,10 @@
 #include "comm/call.hpp"
 #include "ddprun/comm_backend.hpp"
 #include "ddprun/reducer.hpp"
-#include "train/loop/parameters.hpp"
 #include "train/reduce/bucket.hpp"
 #include "train/reduce/bucket_transport.hpp"
 #include "train/reduce/thread_transport.hpp"
+#include "train/tensor/parameters.hpp"
 
 namespace ddprun::train {
 

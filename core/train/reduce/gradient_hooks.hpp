@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ddprun/reducer.hpp"
-#include "train/loop/parameters.hpp"
+#include "train/tensor/parameters.hpp"
 
 namespace ddprun::train {
 

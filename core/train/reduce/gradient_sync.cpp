@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "train/loop/rank_group.hpp"
+#include "train/tensor/rank_group.hpp"
 
 namespace ddprun::train {
 

@@ -11,9 +11,9 @@
 #include "ddprun/comm_backend.hpp"
 #include "ddprun/phase.hpp"
 #include "ddprun/reducer.hpp"
-#include "train/loop/parameters.hpp"
 #include "train/reduce/bucketed_reducer.hpp"
 #include "train/reduce/gradient_hooks.hpp"
+#include "train/tensor/parameters.hpp"
 
 namespace ddprun::train {
 

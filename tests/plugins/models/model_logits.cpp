@@ -11,8 +11,8 @@
 #include "checkpoint/folder.hpp"
 #include "checkpoint/safetensors.hpp"
 #include "plugins/models/made_from_words.hpp"
-#include "train/loop/weights.hpp"
-#include "train/reduce/tensor_buffer.hpp"
+#include "train/tensor/tensor_buffer.hpp"
+#include "train/tensor/weights.hpp"
 
 using namespace ddprun;
 

@@ -9,8 +9,8 @@
 
 #include "checkpoint/safetensors.hpp"
 #include "plugins/models/made_from_words.hpp"
-#include "train/loop/parameters.hpp"
-#include "train/reduce/tensor_buffer.hpp"
+#include "train/tensor/parameters.hpp"
+#include "train/tensor/tensor_buffer.hpp"
 
 using namespace ddprun;
 

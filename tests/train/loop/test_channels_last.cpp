@@ -1,11 +1,11 @@
 #include "support/torch_test.hpp"
 
 #include "comm/joined.hpp"
-#include "train/loop/parameters.hpp"
-#include "train/loop/rank_group.hpp"
 #include "train/reduce/bucketed_reducer.hpp"
 #include "train/reduce/gradient_hooks.hpp"
 #include "train/small_models.hpp"
+#include "train/tensor/parameters.hpp"
+#include "train/tensor/rank_group.hpp"
 
 namespace ddprun::train {
 namespace {

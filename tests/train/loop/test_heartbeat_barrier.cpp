@@ -1,4 +1,4 @@
-#include "train/loop/rank_group.hpp"
+#include "train/tensor/rank_group.hpp"
 
 #include <doctest/doctest.h>
 

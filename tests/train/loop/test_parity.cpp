@@ -10,7 +10,7 @@
 #include "tools/lib/run.hpp"
 #include "train/fit.hpp"
 #include "train/loop/parity.hpp"
-#include "train/reduce/tensor_buffer.hpp"
+#include "train/tensor/tensor_buffer.hpp"
 
 namespace ddprun::train {
 namespace {

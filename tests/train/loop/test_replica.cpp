@@ -1,8 +1,8 @@
 #include "support/torch_test.hpp"
 
 #include "comm/joined.hpp"
-#include "train/loop/rank_group.hpp"
 #include "train/small_models.hpp"
+#include "train/tensor/rank_group.hpp"
 
 namespace ddprun::train {
 namespace {

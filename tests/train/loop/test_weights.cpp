@@ -11,9 +11,9 @@
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
 #include "testing/temp_dir.hpp"
-#include "train/loop/parameters.hpp"
-#include "train/loop/weights.hpp"
-#include "train/reduce/tensor_buffer.hpp"
+#include "train/tensor/parameters.hpp"
+#include "train/tensor/tensor_buffer.hpp"
+#include "train/tensor/weights.hpp"
 
 using namespace ddprun;
 using namespace ddprun::testing;

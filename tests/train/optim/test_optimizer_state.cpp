@@ -4,11 +4,11 @@
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "testing/temp_dir.hpp"
-#include "train/loop/weights.hpp"
 #include "train/optim/adam.hpp"
 #include "train/optim/fused.hpp"
 #include "train/optim/optimizer_state.hpp"
 #include "train/small_models.hpp"
+#include "train/tensor/weights.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -1,7 +1,7 @@
 #include "support/torch_test.hpp"
 
-#include "train/loop/rank_group.hpp"
 #include "train/optim/precision.hpp"
+#include "train/tensor/rank_group.hpp"
 
 namespace ddprun::train {
 namespace {

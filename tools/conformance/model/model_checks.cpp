@@ -16,7 +16,7 @@
 #include "ddprun/error.hpp"
 #include "tools/conformance/process_state.hpp"
 #include "train/loop/model_loader.hpp"
-#include "train/loop/parameters.hpp"
+#include "train/tensor/parameters.hpp"
 
 namespace ddprun::conformance {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/loop/parameters.hpp"
+#include "train/tensor/parameters.hpp"
 
 #include <set>
 

@@ -1,4 +1,4 @@
-#include "train/loop/weights.hpp"
+#include "train/tensor/weights.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -9,8 +9,8 @@
 #include "checkpoint/safetensors.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/model_shape.hpp"
-#include "train/loop/parameters.hpp"
-#include "train/reduce/tensor_buffer.hpp"
+#include "train/tensor/parameters.hpp"
+#include "train/tensor/tensor_buffer.hpp"
 
 namespace ddprun::train {
 

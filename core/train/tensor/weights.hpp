@@ -9,7 +9,7 @@
 
 #include "checkpoint/folder.hpp"
 #include "checkpoint/safetensors.hpp"
-#include "train/loop/parameters.hpp"
+#include "train/tensor/parameters.hpp"
 
 namespace ddprun::train {
 

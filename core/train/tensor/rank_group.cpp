@@ -1,4 +1,4 @@
-#include "train/loop/rank_group.hpp"
+#include "train/tensor/rank_group.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -12,7 +12,7 @@
 
 #include "base/log.hpp"
 #include "ddprun/error.hpp"
-#include "train/reduce/tensor_buffer.hpp"
+#include "train/tensor/tensor_buffer.hpp"
 
 namespace ddprun::train {
 

@@ -1,4 +1,4 @@
-#include "train/reduce/tensor_buffer.hpp"
+#include "train/tensor/tensor_buffer.hpp"
 
 #include <array>
 #include <cmath>

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ddprun/comm_backend.hpp"
-#include "train/loop/parameters.hpp"
+#include "train/tensor/parameters.hpp"
 
 namespace ddprun::train {
 
