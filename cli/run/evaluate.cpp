@@ -4,15 +4,15 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "cli/console/console.hpp"
 #include "cli/run/devices.hpp"
 #include "cli/run/resume.hpp"
+#include "cli/run/step_options.hpp"
 #include "cli/run/strategy.hpp"
 #include "cli/run/threads.hpp"
 #include "cli/run/training_data.hpp"
+#include "cli/console/console.hpp"
 #include "ddprun/error.hpp"
 #include "train/loop/training_loop.hpp"
-#include "train/optim/optimizers.hpp"
 #include "train/tensor/weights.hpp"
 
 namespace ddprun::run {
@@ -56,7 +56,8 @@ std::string place_of(const checkpoint::Metadata& metadata) {
 Evaluation evaluate(Assembly& assembly, Group& group, const launch::World& world) {
   const auto test = test_loader(assembly, world);
   const auto parameters = train::trainable_parameters(assembly.model->module());
-  const auto optimizer = train::make_optimizer(assembly.experiment(), parameters, world.size);
+  const auto optimizer =
+      train::make_optimizer(optimizer_options(assembly.experiment().optimizer, world.size), parameters);
   const auto sync = make_sync(assembly, group);
   train::RankGroup ranks = rank_group(assembly, group);
   const auto strategy = make_strategy(assembly, ranks, sync.get());

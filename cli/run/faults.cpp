@@ -50,8 +50,9 @@ class FaultInStep final : public train::Callback {
   bool done_ = false, poisoned_ = false;
 };
 
-// Passes every call on to `inner`, but changes the first allreduce of the step, or leaves it out. It is above the backend
-// that compares the calls of the ranks, and so not a plugin: what a plugin changes, that comparison does not see.
+// Passes every call on to `inner`, but changes the first allreduce of the step, or leaves it out. It is above the
+// backend that compares the calls of the ranks, and so not a plugin: what a plugin changes, that comparison does not
+// see.
 class FaultInAllreduce final : public CommBackend {
  public:
   FaultInAllreduce(std::unique_ptr<CommBackend> inner, const config::Experiment::Faults& fault,

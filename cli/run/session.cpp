@@ -16,12 +16,13 @@ namespace {
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const config::Experiment& experiment,
                                                         const std::vector<train::NamedTensor>& parameters,
                                                         const Group& group, int world) {
-  auto whole = train::make_optimizer(experiment, parameters, world);
+  const train::OptimizerOptions options = optimizer_options(experiment.optimizer, world);
+  auto whole = train::make_optimizer(options, parameters);
   if (!group.ranks || experiment.strategy.zero == 0) return whole;
-  const auto make = [&experiment, world](const ShardedOptimizer::Groups& groups) {
+  const auto make = [options](const ShardedOptimizer::Groups& groups) {
     std::vector<train::NamedTensor> mine;
     for (const auto& tensor : groups.at(0).params()) mine.push_back({"", tensor});
-    return train::make_optimizer(experiment, mine, world);
+    return train::make_optimizer(options, mine);
   };
   return std::make_unique<ShardedOptimizer>(whole->param_groups(), *group.ranks, make);
 }

@@ -1,7 +1,6 @@
 #include "cli/run/step_options.hpp"
 
 #include "ddprun/error.hpp"
-#include "train/optim/optimizers.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -15,7 +14,7 @@ train::Schedule schedule_of(const config::Loaded& loaded, int world, int64_t ste
   train::Schedule schedule;
   if (train.schedule == "step") schedule.decay = train::Decay::step;
   if (train.schedule == "cosine") schedule.decay = train::Decay::cosine;
-  schedule.lr = train::initial_lr(loaded.experiment.optimizer, world);
+  schedule.lr = optimizer_options(loaded.experiment.optimizer, world).lr;
   schedule.warmup = train.warmup;
   schedule.steps_per_epoch = steps_per_epoch;
   schedule.total_steps = steps;
@@ -29,6 +28,17 @@ train::Schedule schedule_of(const config::Loaded& loaded, int world, int64_t ste
 
 int64_t steps_of(const config::Experiment::Train& train, int64_t steps_per_epoch) {
   return train.steps ? *train.steps : train.epochs.value_or(1) * steps_per_epoch;
+}
+
+train::OptimizerOptions optimizer_options(const config::Experiment::Optimizer& chosen, int world) {
+  return {.name = chosen.name,
+          .lr = chosen.scale_lr == "world" ? chosen.lr * world : chosen.lr,
+          .momentum = chosen.momentum,
+          .nesterov = chosen.nesterov,
+          .weight_decay = chosen.weight_decay,
+          .betas = {chosen.betas.at(0), chosen.betas.at(1)},
+          .eps = chosen.eps,
+          .fused = chosen.fused};
 }
 
 train::StepOptions step_options(const config::Loaded& loaded, int world, int64_t steps_per_epoch) {

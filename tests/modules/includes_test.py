@@ -15,6 +15,9 @@ TOML = re.compile(r"^toml")
 DLL = re.compile(r"^boost/dll")
 # From the ground up: a module includes only modules to its left, and the public headers (ddprun/).
 CORE = ["base", "config", "plugin", "cuda", "launch", "comm", "record", "checkpoint", "data", "console", "train", "ddp", "app"]
+# The same within train/; loop includes all, and reduce and optim do not include each other.
+TRAIN = {"device": [], "tensor": ["device"], "reduce": ["tensor", "device"], "optim": ["tensor", "device"],
+         "loop": ["reduce", "optim", "tensor", "device"]}
 # A tool includes core below train/, and the tools to its left.
 TOOLS = ["report", "export", "bench", "data", "compare", "sweep", "predict", "tune", "conformance", "doctor"]
 TORCH_MODULES = {"train", "ddp", "app"}
@@ -50,6 +53,11 @@ def errors_of_core(name, module, include):
         yield "public headers include public headers only"
     if first in CORE and module in CORE and CORE.index(first) > CORE.index(module):
         yield "dependencies point downwards only"
+    part, other = name.split("/")[2], include.split("/")[1:2]
+    if module == first == "train" and other[0] not in [part, *TRAIN[part]]:
+        yield f"of train, {part}/ does not know {other[0]}/"
+    if module == "train" and first in ("config", "launch"):
+        yield "train does not know the launcher nor the config"
     if first == "tools":
         yield "core does not know the tools"
     if TORCH.match(include) and module == "app" and not name.startswith("core/app/run/"):

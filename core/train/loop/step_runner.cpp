@@ -61,7 +61,10 @@ void StepRunner::run_micro_batch(const TensorBatch& batch, double fraction, reco
 }
 
 void StepRunner::update_weights(record::StepRecord& record, StepResults& results) {
-  if (precision_.scales() && !precision_.unscale(gradients_of(optimizer_), ranks_, record, results)) return;
+  if (precision_.scales() &&
+      !precision_.unscale(gradients_of(optimizer_), ranks_, record, results.scale, results.overflow)) {
+    return;
+  }
   if (callbacks_.should_skip_step(monitor_.step)) {
     record.skipped = 1;
     return;

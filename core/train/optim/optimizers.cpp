@@ -43,34 +43,30 @@ void clip_norm(const std::vector<torch::Tensor>& gradients, double limit) {
   at::_foreach_mul_(gradients, ((norm + 1e-6).reciprocal() * limit).clamp_max(1.0));
 }
 
-std::unique_ptr<torch::optim::Optimizer> make_optimizer(const config::Experiment& experiment,
-                                                        const std::vector<NamedTensor>& parameters, int world) {
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerOptions& chosen,
+                                                        const std::vector<NamedTensor>& parameters) {
   namespace optim = torch::optim;
-  const auto& chosen = experiment.optimizer;
   std::vector<torch::Tensor> tensors;
   for (const NamedTensor& parameter : parameters) tensors.push_back(parameter.tensor);
-  const double lr = initial_lr(chosen, world);
-  const std::tuple<double, double> betas{chosen.betas.at(0), chosen.betas.at(1)};
-
   if (chosen.name == "sgd") {
-    const auto options =
-        optim::SGDOptions(lr).momentum(chosen.momentum).nesterov(chosen.nesterov).weight_decay(chosen.weight_decay);
+    const auto options = optim::SGDOptions(chosen.lr)
+                             .momentum(chosen.momentum)
+                             .nesterov(chosen.nesterov)
+                             .weight_decay(chosen.weight_decay);
     if (chosen.fused) return fused_sgd(tensors, options);
     return std::make_unique<optim::SGD>(tensors, options);
   }
   if (chosen.name == "adam") {
-    const auto options = optim::AdamOptions(lr).betas(betas).eps(chosen.eps).weight_decay(chosen.weight_decay);
+    const auto options =
+        optim::AdamOptions(chosen.lr).betas(chosen.betas).eps(chosen.eps).weight_decay(chosen.weight_decay);
     return chosen.fused ? fused_adam(tensors, options) : adam(tensors, options);
   }
   if (chosen.name == "adamw") {
-    const auto options = optim::AdamWOptions(lr).betas(betas).eps(chosen.eps).weight_decay(chosen.weight_decay);
+    const auto options =
+        optim::AdamWOptions(chosen.lr).betas(chosen.betas).eps(chosen.eps).weight_decay(chosen.weight_decay);
     return chosen.fused ? fused_adamw(tensors, options) : adamw(tensors, options);
   }
   throw Error(ExitCode::usage, "optimizer.name = \"" + chosen.name + "\" is unknown");
-}
-
-double initial_lr(const config::Experiment::Optimizer& chosen, int world) {
-  return chosen.scale_lr == "world" ? chosen.lr * world : chosen.lr;
 }
 
 std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimizer) {

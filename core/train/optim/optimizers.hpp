@@ -1,13 +1,14 @@
-// LibTorch optimizers from [optimizer] of the config, learning rate schedules and gradient clipping.
+// LibTorch optimizers by name, learning rate schedules and gradient clipping.
 #pragma once
 
 #include <torch/torch.h>
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <tuple>
 #include <vector>
 
-#include "cli/config/experiment.hpp"
 #include "train/tensor/parameters.hpp"
 
 namespace ddprun::train {
@@ -45,13 +46,20 @@ double learning_rate(const Schedule& schedule, int64_t step);
 // are not either.
 void clip_norm(const std::vector<torch::Tensor>& gradients, double limit);
 
-// "sgd", "adam" or "adamw", each with the same arithmetic as in torch.optim, fused or not. scale_lr = "world"
-// multiplies lr by the world size (Goyal et al. 2017). config::load has validated the config.
-std::unique_ptr<torch::optim::Optimizer> make_optimizer(const config::Experiment& experiment,
-                                                        const std::vector<NamedTensor>& parameters, int world);
+struct OptimizerOptions {
+  std::string name = "sgd";  // or "adam", "adamw"
+  double lr = 0.01;          // at the start of training
+  double momentum = 0;
+  bool nesterov = false;
+  double weight_decay = 0;
+  std::tuple<double, double> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  bool fused = true;
+};
 
-// The learning rate at the start of training: lr, times the world size if scale_lr is "world".
-double initial_lr(const config::Experiment::Optimizer& chosen, int world);
+// Each has the same arithmetic as in torch.optim, fused or not. Throws Error(usage) for another name.
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerOptions& chosen,
+                                                        const std::vector<NamedTensor>& parameters);
 
 // The parameters of all groups, each once.
 std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimizer);

@@ -69,20 +69,20 @@ torch::Tensor Precision::scaled(const torch::Tensor& loss, double weight) const 
 }
 
 bool Precision::unscale(const std::vector<torch::Tensor>& gradients, const RankGroup& ranks, record::StepRecord& record,
-                        StepResults& results) {
+                        torch::Tensor& scale, torch::Tensor& overflow) {
   if (fused_ != nullptr) {
     // The reduced gradients are bitwise equal on all ranks, so each GPU finds the same overflow.
-    results.scale = scaler_->scale().clone();
-    results.overflow = scaler_->unscale(gradients);
-    fused_->skip_where(results.overflow);
-    scaler_->update(results.overflow);
+    scale = scaler_->scale().clone();
+    overflow = scaler_->unscale(gradients);
+    fused_->skip_where(overflow);
+    scaler_->update(overflow);
     return true;
   }
   record.scale = scaler_->scale().item<float>();
-  torch::Tensor overflow = scaler_->unscale(gradients);
+  torch::Tensor found = scaler_->unscale(gradients);
   // All ranks must agree: the replicas would differ if only some of them stepped.
-  const bool any = ranks.sum({overflow.item<float>()})[0] > 0;
-  scaler_->update(overflow.fill_(any ? 1 : 0));
+  const bool any = ranks.sum({found.item<float>()})[0] > 0;
+  scaler_->update(found.fill_(any ? 1 : 0));
   record.skipped = any ? 1 : 0;
   return !any;
 }

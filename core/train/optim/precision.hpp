@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ddprun/autocast.hpp"
-#include "train/loop/step_timer.hpp"
+#include "ddprun/records.hpp"
 
 namespace ddprun::train {
 
@@ -77,9 +77,10 @@ class Precision {
   bool scales() const { return scaler_.has_value(); }
   // Only if scales(). Before the optimizer's step: divides the complete gradients by the scale and updates the scale.
   // Returns false if a gradient of any rank has overflowed, so that the optimizer must not step. Collective, except for
-  // a fused optimizer, which skips the step on the device.
+  // a fused optimizer, which skips the step on the device: it sets `scale` and `overflow`, scalars, instead of the
+  // record.
   bool unscale(const std::vector<torch::Tensor>& gradients, const RankGroup& ranks, record::StepRecord& record,
-               StepResults& results);
+               torch::Tensor& scale, torch::Tensor& overflow);
 
   // Saves scale and growth tracker for a checkpoint. Waits for the GPU.
   void save(std::map<std::string, double>& numbers) const;

@@ -9,9 +9,8 @@ std::vector<NamedTensor> one_parameter() {
   return {{"w", torch::ones({2}, torch::requires_grad())}};
 }
 
-TEST_CASE("each optimizer gets its settings from the config") {
-  config::Experiment experiment;
-  auto& settings = experiment.optimizer;
+TEST_CASE("each optimizer gets its options") {
+  OptimizerOptions settings;
   settings.lr = 0.1;
   settings.weight_decay = 0.01;
   settings.momentum = 0.9;
@@ -20,7 +19,7 @@ TEST_CASE("each optimizer gets its settings from the config") {
   settings.eps = 1e-6;
 
   settings.name = "sgd";
-  auto sgd = make_optimizer(experiment, one_parameter(), 2);
+  auto sgd = make_optimizer(settings, one_parameter());
   const auto& of_sgd = static_cast<torch::optim::SGDOptions&>(sgd->param_groups()[0].options());
   CHECK(of_sgd.lr() == 0.1);
   CHECK(of_sgd.momentum() == 0.9);
@@ -28,22 +27,14 @@ TEST_CASE("each optimizer gets its settings from the config") {
   CHECK(of_sgd.weight_decay() == 0.01);
 
   settings.name = "adam";
-  auto adam = make_optimizer(experiment, one_parameter(), 2);
+  auto adam = make_optimizer(settings, one_parameter());
   const auto& of_adam = static_cast<torch::optim::AdamOptions&>(adam->param_groups()[0].options());
   CHECK(of_adam.betas() == std::tuple<double, double>{0.8, 0.95});
   CHECK(of_adam.eps() == 1e-6);
 
   settings.name = "adamw";
-  auto adamw = make_optimizer(experiment, one_parameter(), 2);
+  auto adamw = make_optimizer(settings, one_parameter());
   CHECK(dynamic_cast<torch::optim::AdamW*>(adamw.get()) != nullptr);
-}
-
-TEST_CASE("scale_lr = world multiplies the learning rate by the world size") {
-  config::Experiment experiment;
-  experiment.optimizer.lr = 0.01;
-  experiment.optimizer.scale_lr = "world";
-  auto optimizer = make_optimizer(experiment, one_parameter(), 4);
-  CHECK(optimizer->param_groups()[0].options().get_lr() == doctest::Approx(0.04));
 }
 
 // After `steps` steps with gradients that differ between steps and elements.
@@ -59,12 +50,12 @@ std::vector<torch::Tensor> stepped(torch::optim::Optimizer& optimizer, int steps
 
 template <class Theirs, class Options>
 void check_follows(const char* name, bool fused) {
-  config::Experiment experiment;
-  experiment.optimizer.name = name;
-  experiment.optimizer.fused = fused;
-  experiment.optimizer.lr = 0.1;
-  experiment.optimizer.weight_decay = 0.3;
-  const auto ours = make_optimizer(experiment, one_parameter(), 1);
+  OptimizerOptions options;
+  options.name = name;
+  options.fused = fused;
+  options.lr = 0.1;
+  options.weight_decay = 0.3;
+  const auto ours = make_optimizer(options, one_parameter());
   Theirs theirs({one_parameter()[0].tensor}, Options(0.1).weight_decay(0.3));
   const torch::Tensor expected = stepped(theirs, 20).at(0);
   CHECK(torch::allclose(stepped(*ours, 20).at(0), expected, 1e-5, 0));
@@ -82,12 +73,12 @@ TEST_CASE("the optimizers match LibTorch's except for rounding") {
 TEST_CASE("the optimizers do not change a parameter without a gradient") {
   for (const char* name : {"sgd", "adam", "adamw"}) {
     for (const bool fused : {false, true}) {
-      config::Experiment experiment;
-      experiment.optimizer.name = name;
-      experiment.optimizer.fused = fused;
-      experiment.optimizer.weight_decay = 0.5;
+      OptimizerOptions options;
+      options.name = name;
+      options.fused = fused;
+      options.weight_decay = 0.5;
       const auto parameters = one_parameter();
-      make_optimizer(experiment, parameters, 1)->step();
+      make_optimizer(options, parameters)->step();
       CHECK(torch::equal(parameters[0].tensor, torch::ones({2})));
     }
   }
@@ -98,12 +89,12 @@ TEST_CASE("a parameter whose first gradient comes late is updated as LibTorch up
   for (const char* name : {"sgd", "adam"}) {
     std::vector<torch::Tensor> results;
     for (const bool fused : {false, true}) {
-      config::Experiment experiment;
-      experiment.optimizer.name = name;
-      experiment.optimizer.fused = fused;
-      experiment.optimizer.momentum = 0.9;
+      OptimizerOptions options;
+      options.name = name;
+      options.fused = fused;
+      options.momentum = 0.9;
       const std::vector<NamedTensor> parameters = {one_parameter()[0], one_parameter()[0]};
-      const auto optimizer = make_optimizer(experiment, parameters, 1);
+      const auto optimizer = make_optimizer(options, parameters);
       for (int step = 0; step < 3; ++step) {
         parameters[0].tensor.mutable_grad() = torch::full({2}, 0.5);
         if (step > 0) parameters[1].tensor.mutable_grad() = torch::full({2}, -0.25);
@@ -120,10 +111,10 @@ TEST_CASE("a gradient may have another memory layout than its parameter") {
   for (const char* name : {"sgd", "adam"}) {
     std::vector<torch::Tensor> results;
     for (const auto layout : {torch::MemoryFormat::Contiguous, torch::MemoryFormat::ChannelsLast}) {
-      config::Experiment experiment;
-      experiment.optimizer.name = name;
+      OptimizerOptions options;
+      options.name = name;
       const std::vector<NamedTensor> parameters = {{"w", torch::ones({2, 3, 2, 2}, torch::requires_grad())}};
-      const auto optimizer = make_optimizer(experiment, parameters, 1);
+      const auto optimizer = make_optimizer(options, parameters);
       parameters[0].tensor.mutable_grad() = torch::arange(24.).view({2, 3, 2, 2}).contiguous(layout);
       optimizer->step();
       results.push_back(parameters[0].tensor.detach().clone());

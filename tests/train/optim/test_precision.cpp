@@ -23,15 +23,15 @@ TEST_CASE("float16 scales the loss, unscales the gradients, and skips a step tha
   CHECK(precision.scaled(torch::tensor(1.0F), 0.5).item<float>() == 32768);
 
   record::StepRecord record;
-  StepResults results;
+  torch::Tensor scale, overflow;
   std::vector<torch::Tensor> gradients{torch::full({3}, 65536.0F)};
-  CHECK(precision.unscale(gradients, RankGroup(), record, results));
+  CHECK(precision.unscale(gradients, RankGroup(), record, scale, overflow));
   CHECK(gradients[0][0].item<float>() == 1);
   CHECK(record.skipped == 0);
   CHECK(record.scale == 65536);
 
   gradients[0][1] = std::numeric_limits<float>::infinity();
-  CHECK_FALSE(precision.unscale(gradients, RankGroup(), record, results));
+  CHECK_FALSE(precision.unscale(gradients, RankGroup(), record, scale, overflow));
   CHECK(record.skipped == 1);
   CHECK(precision.scaled(torch::tensor(1.0F), 1).item<float>() == 32768);
 }
@@ -39,8 +39,8 @@ TEST_CASE("float16 scales the loss, unscales the gradients, and skips a step tha
 TEST_CASE("a resumed run continues with the saved scale") {
   Precision before(Amp::fp16, torch::kCPU, nullptr);
   record::StepRecord record;
-  StepResults results;
-  before.unscale({torch::full({1}, std::numeric_limits<float>::infinity())}, RankGroup(), record, results);
+  torch::Tensor scale, overflow;
+  before.unscale({torch::full({1}, std::numeric_limits<float>::infinity())}, RankGroup(), record, scale, overflow);
   std::map<std::string, double> numbers;
   before.save(numbers);
   Precision after(Amp::fp16, torch::kCPU, nullptr);
