@@ -3,10 +3,8 @@
 
 #include <zlib.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,27 +29,14 @@ void check_root(const std::string& root, const std::string& advice);
 class ByteFile {
  public:
   explicit ByteFile(const std::string& path);
-  ~ByteFile();
-  ByteFile(const ByteFile&) = delete;
-  ByteFile& operator=(const ByteFile&) = delete;
 
   // Appends at most `count` bytes to `out`; fewer only at the end of the file. Allocates memory for the data that
   // exists, not for `count`. At the end of a gzip file its checksum has been verified.
   void read(std::size_t count, std::vector<uint8_t>& out);
 
  private:
-  std::size_t read_plain(uint8_t* out, std::size_t count);
-  std::size_t read_packed(uint8_t* out, std::size_t count);
-  void refill();
-  [[noreturn]] void fail_packed(const std::string& what) const;
-
   const std::string path_;
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
-  std::array<uint8_t, 65536> buffer_;
-  z_stream stream_{};          // next_in and avail_in point to the unread part of buffer_, for plain files too
-  std::size_t file_read_ = 0;  // bytes read from the file so far
-  bool packed_ = false;
-  bool member_done_ = false;  // a gzip file consists of one or more members
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;  // zlib reads a file that is not packed as it is
 };
 
 }  // namespace ddprun::data

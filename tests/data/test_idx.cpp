@@ -248,8 +248,6 @@ TEST_CASE("damaged gzip data is refused with the offset in the packed file") {
         name + std::to_string(good.size() - 1) + " of the packed file: the gzip data ends early; fetch the file again");
   CHECK(error_with(train_images, good.substr(0, 2)) ==
         name + "2 of the packed file: the gzip data ends early; fetch the file again");
-  CHECK(error_with(train_images, good + "rest").find("the gzip data is damaged (incorrect header check)") !=
-        std::string::npos);
   CHECK(error_with(train_images, gzip(idx({5, 2, 3}, ramp(29)))) ==
         name + "16: 30 bytes of pixels expected, the file ends after 29");
   CHECK(error_with(train_images, gzip(idx({5, 2, 3}, ramp(31)))) ==
