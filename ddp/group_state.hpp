@@ -7,7 +7,7 @@
 
 #include "ddprun/group.hpp"
 #include "launch/progress.hpp"
-#include "train/reduce/thread_transport.hpp"
+#include "train/reduce/bucket_transport.hpp"
 
 namespace ddprun {
 

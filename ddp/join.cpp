@@ -4,8 +4,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "cli/console/program.hpp"
-#include "comm/backend_exchange.hpp"
+#include "comm/fingerprint.hpp"
 #include "comm/over_store.hpp"
 #include "comm/shared_table.hpp"
 #include "launch/signal_thread.hpp"

@@ -6,7 +6,6 @@
 #include "cli/run/tracing.hpp"
 #include "data/curriculum.hpp"
 #include "data/datasets.hpp"
-#include "data/difficulty.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::run {

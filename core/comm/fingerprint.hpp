@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -43,5 +44,9 @@ class FingerprintExchange {
   // Ends a blocked and every later exchange with an error. Any thread.
   virtual void abort() noexcept = 0;
 };
+
+// For ranks that share no folder, such as those of torchrun: over the backend itself, by an allgather of one fixed
+// size, which therefore always matches, before each collective. `backend` must outlive the exchange.
+std::unique_ptr<FingerprintExchange> exchange_over(CommBackend& backend);
 
 }  // namespace ddprun::comm

@@ -62,11 +62,11 @@ void ByteFile::read(std::size_t count, std::vector<uint8_t>& out) {
     const std::string reason = gzerror(file_.get(), &status);  // with the path in front
     if (status != Z_OK && status != Z_STREAM_END) {
       const std::string place = path_ + ": offset " + std::to_string(gzoffset(file_.get()));
-      if (status == Z_ERRNO) throw InvalidDataset("root", place + ": " + std::strerror(errno));
-      throw InvalidDataset(
-          "root", place + " of the packed file: the gzip data " +
-                      (status == Z_BUF_ERROR ? "ends early" : "is damaged (" + reason.substr(path_.size() + 2) + ")") +
-                      "; fetch the file again");
+      const std::string why = reason.substr(path_.size() + 2);
+      if (status == Z_ERRNO) throw InvalidDataset("root", place + ": " + why);
+      throw InvalidDataset("root", place + " of the packed file: the gzip data " +
+                                       (status == Z_BUF_ERROR ? "ends early" : "is damaged (" + why + ")") +
+                                       "; fetch the file again");
     }
     if (got == 0) return;
     count -= static_cast<std::size_t>(got);

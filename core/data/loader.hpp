@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "ddprun/plugin/dataset_plugin.hpp"
@@ -55,5 +57,10 @@ using Batches = std::vector<std::vector<int64_t>>;
 // Cuts indices into batches of batch_size; the last one may be shorter, or is left out with drop_last. Throws
 // Error(usage) for a batch_size below 1.
 Batches cut_batches(const std::vector<int64_t>& indices, int64_t batch_size, bool drop_last);
+
+// Calls visit(input) for each sample of `subset` (empty: of the whole data set) in order, on this thread, as epoch 0
+// gives them; `workers` threads prefetch. Throws DatasetError(key) for inputs that are not float32 or not finite.
+void for_each_input(const Dataset& dataset, std::span<const int64_t> subset, int workers, const std::string& key,
+                    const std::function<void(const float*)>& visit);
 
 }  // namespace ddprun::data

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "data/datasets.hpp"
-#include "data/pass.hpp"
+#include "data/loader.hpp"
 
 namespace ddprun::data {
 namespace {

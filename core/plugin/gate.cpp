@@ -1,4 +1,4 @@
-#include "plugin/gate.hpp"
+#include "plugin/library.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-// An opened shared library. The only module that uses Boost.DLL.
+// An opened shared library and the check of its table. The only module that uses Boost.DLL.
 #pragma once
 
 #include <chrono>
@@ -28,5 +28,18 @@ class Library {
   explicit Library(const void* handle) : handle_(handle) {}
   const void* handle_;  // a boost::dll::shared_library that is never destroyed
 };
+
+// Loads the file and checks it. Never throws Error: a rejection is the content.
+Listed inspect(const File& file);
+
+// The table that the library exports, checked. Throws Error(plugin): no entry point, wrong ABI (with both versions), a
+// required function is missing, its name differs from the file's, or what it declares cannot be right.
+const ddprun_comm_plugin* comm_table(const File& file, const Library& library);
+const ddprun_model_plugin* model_table(const File& file, const Library& library);
+const ddprun_dataset_plugin* dataset_table(const File& file, const Library& library);
+
+// Throws Error(plugin) unless the plugin was built for this Torch version (major.minor.patch; a suffix such as +cpu is
+// ignored) and this value of _GLIBCXX_USE_CXX11_ABI.
+void require_torch(const File& file, const ddprun_model_plugin& table, const std::string& torch_version, int cxx11_abi);
 
 }  // namespace ddprun::plugin

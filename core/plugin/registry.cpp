@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "ddprun/error.hpp"
-#include "plugin/gate.hpp"
+#include "plugin/library.hpp"
 #include "plugin/search.hpp"
 
 namespace ddprun::plugin {
@@ -60,7 +60,7 @@ fs::path own_prefix() {
   return file.parent_path().parent_path();
 }
 
-// One of gate.hpp's functions reads the table: in the child process that tries the library, then in this one.
+// One of library.hpp's functions reads the table: in the child process that tries the library, then in this one.
 template <typename Table>
 const Table* open(const File& file, const Table* (*read)(const File&, const Library&)) {
   require_trusted(file);

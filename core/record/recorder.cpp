@@ -8,7 +8,6 @@
 #include "base/log.hpp"
 #include "record/json.hpp"
 #include "record/run_dir.hpp"
-#include "record/run_lock.hpp"
 
 namespace ddprun::record {
 namespace {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/backend_exchange.hpp"
+#include "comm/fingerprint.hpp"
 #include "comm/shared_table.hpp"
 #include "comm/table_memory.hpp"
 #include "joined.hpp"

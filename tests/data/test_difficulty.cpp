@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "data/difficulty.hpp"
+#include "data/curriculum.hpp"
 #include "data/memory_dataset.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"

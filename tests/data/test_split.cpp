@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "data/difficulty.hpp"
+#include "data/curriculum.hpp"
 #include "data/memory_dataset.hpp"
 #include "data/sampler.hpp"
 #include "data/split.hpp"

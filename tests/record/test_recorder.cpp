@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "record/recorder.hpp"
-#include "record/run_lock.hpp"
+#include "record/run_dir.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"

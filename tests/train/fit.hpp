@@ -6,8 +6,7 @@
 
 #include "data/datasets.hpp"
 #include "train/loop/checkpointing.hpp"
-#include "train/loop/early_stop.hpp"
-#include "train/loop/load_balance.hpp"
+#include "train/loop/policies.hpp"
 #include "train/loop/training_loop.hpp"
 #include "train/reduce/gradient_sync.hpp"
 #include "train/small_models.hpp"

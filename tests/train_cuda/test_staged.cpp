@@ -1,7 +1,7 @@
 // Memory that a backend does not support, staged: the same results as with a backend that supports it.
 #include "gpu_backend.hpp"
 
-#include "comm/backend_exchange.hpp"
+#include "comm/fingerprint.hpp"
 #include "support/error_of.hpp"
 #include "support/paths.hpp"
 #include "train/reduce/staged_backend.hpp"

@@ -10,7 +10,7 @@
 #include "cuda/driver.hpp"
 #include "cuda/nvml.hpp"
 #include "ddprun/error.hpp"
-#include "plugin/gate.hpp"
+#include "plugin/library.hpp"
 #include "plugin/search.hpp"
 #include "tools/doctor/collect.hpp"
 #include "tools/doctor/files.hpp"

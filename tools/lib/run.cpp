@@ -11,7 +11,6 @@
 #include "ddprun/error.hpp"
 #include "record/fields.hpp"
 #include "record/run_dir.hpp"
-#include "record/run_lock.hpp"
 #include "record/run_totals.hpp"
 #include "tools/lib/json_value.hpp"
 #include "tools/lib/text_lines.hpp"

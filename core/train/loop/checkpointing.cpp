@@ -7,7 +7,7 @@
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/detail/mix.hpp"
 #include "train/loop/data_loader.hpp"
-#include "train/loop/early_stop.hpp"
+#include "train/loop/policies.hpp"
 #include "train/loop/step_monitor.hpp"
 #include "train/optim/optimizer_state.hpp"
 #include "train/reduce/bucketed_reducer.hpp"

@@ -72,7 +72,7 @@ class CheckpointCallback final : public Callback {
   int64_t committed_ = -1;  // the step of the last commit
 };
 
-// Keeps the weights of the best epoch by a metric (early_stop.hpp). Must come before EarlyStop in the list of
+// Keeps the weights of the best epoch by a metric (policies.hpp). Must come before EarlyStop in the list of
 // callbacks.
 class BestWeights final : public Callback {
  public:

@@ -14,7 +14,6 @@
 #include "ddprun/reducer.hpp"
 #include "train/reduce/bucket.hpp"
 #include "train/reduce/bucket_transport.hpp"
-#include "train/reduce/thread_transport.hpp"
 #include "train/tensor/parameters.hpp"
 
 namespace ddprun::train {

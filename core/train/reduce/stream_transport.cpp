@@ -31,7 +31,7 @@ double seconds_of(const TimedStep& step) {
   return seconds;
 }
 
-Clock::duration milliseconds(double count) {
+Clock::duration from_milliseconds(double count) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(count));
 }
 
@@ -68,7 +68,7 @@ class StreamTransport final : public BucketTransport {
     now.record(side_);
     now.synchronize();
     const Clock::time_point host_now = Clock::now();
-    const auto time_of = [&](const c10::Event& event) { return host_now - milliseconds(event.elapsedTime(now)); };
+    const auto time_of = [&](const c10::Event& event) { return host_now - from_milliseconds(event.elapsedTime(now)); };
     std::vector<Transfer> transfers;
     for (const Timed& timed : steps_.back())
       transfers.push_back({.bytes = timed.bytes, .begin = time_of(timed.begin), .end = time_of(timed.end)});

@@ -1,4 +1,3 @@
-#include "train/reduce/thread_transport.hpp"
 
 #include <optional>
 #include <utility>

@@ -3,7 +3,7 @@
 #include "comm/joined.hpp"
 #include "support/error_of.hpp"
 #include "train/fit.hpp"
-#include "train/loop/early_stop.hpp"
+#include "train/loop/policies.hpp"
 
 namespace ddprun::train {
 namespace {

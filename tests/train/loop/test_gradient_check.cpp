@@ -1,7 +1,7 @@
 #include "support/torch_test.hpp"
 
 #include "support/error_of.hpp"
-#include "train/loop/gradient_check.hpp"
+#include "train/loop/policies.hpp"
 
 namespace ddprun::train {
 namespace {

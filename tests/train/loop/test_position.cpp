@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "support/error_of.hpp"
-#include "train/loop/early_stop.hpp"
+#include "train/loop/policies.hpp"
 #include "train/loop/position.hpp"
 
 namespace ddprun::train {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "train/reduce/thread_transport.hpp"
+#include "train/reduce/bucket_transport.hpp"
 
 namespace ddprun::train {
 namespace {
