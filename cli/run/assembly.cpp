@@ -1,7 +1,5 @@
 #include "cli/run/assembly.hpp"
 
-#include <sched.h>
-
 #include "comm/plugin_backend.hpp"
 #include "data/plugin_dataset.hpp"
 #include "ddprun/error.hpp"
@@ -188,12 +186,6 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
   }
   errors.throw_if_any();
   return made;
-}
-
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
 int64_t rank_batch(const config::Loaded& loaded, int world) {

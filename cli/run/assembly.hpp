@@ -57,9 +57,6 @@ struct Assembly {
 // is that of the first.
 Assembly assemble(config::Loaded loaded, const plugin::Registry& registry);
 
-// Cores that this process may use (its affinity mask).
-int usable_cores();
-
 // This rank's batch size. Throws Error(usage) if the global batch is not divisible by the ranks, or if a rank has fewer
 // samples than train.accumulate.
 int64_t rank_batch(const config::Loaded& loaded, int world);

@@ -6,6 +6,7 @@
 #include "cli/run/devices.hpp"
 #include "cli/run/resume.hpp"
 #include "cli/run/training_data.hpp"
+#include "record/environment.hpp"
 
 namespace ddprun::run {
 
@@ -38,7 +39,7 @@ int ranks_of(const config::Loaded& loaded) {
     return 1;
   }
   if (experiment.launch.nproc > 0) return static_cast<int>(experiment.launch.nproc);
-  if (experiment.launch.device == "cpu") return usable_cores();
+  if (experiment.launch.device == "cpu") return record::usable_cores();
   const std::size_t named = experiment.launch.devices.size();
   return named > 0 ? static_cast<int>(named) : gpu_count(loaded);
 }

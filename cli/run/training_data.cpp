@@ -7,6 +7,7 @@
 #include "data/curriculum.hpp"
 #include "data/datasets.hpp"
 #include "ddprun/error.hpp"
+#include "record/environment.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -15,7 +16,7 @@ constexpr int kMostAutoWorkers = 8;
 
 int workers_of(const config::Experiment& experiment) {
   const int64_t workers = experiment.data.workers;
-  return workers < 0 ? std::min(usable_cores(), kMostAutoWorkers) : static_cast<int>(workers);
+  return workers < 0 ? std::min(record::usable_cores(), kMostAutoWorkers) : static_cast<int>(workers);
 }
 
 data::LoaderOptions loader_of(const config::Experiment& experiment) {

@@ -3,11 +3,9 @@
 #include <algorithm>
 
 #include "base/version.hpp"
+#include "data/builtin.hpp"
 #include "data/cifar10.hpp"
-#include "data/idx_dataset.hpp"
-#include "data/linear.hpp"
 #include "data/plugin_dataset.hpp"
-#include "data/synthetic.hpp"
 #include "ddprun/plugin/words.hpp"
 
 namespace ddprun::data {
@@ -65,8 +63,8 @@ plugin::DatasetPlugin find_dataset(const std::string& name, const plugin::Regist
   if (const auto* const table = builtin(name)) return {"", table};
   const bool is_path = name.find('/') != std::string::npos;
   if (!is_path && !contains(registry.names(plugin::Kind::dataset), name)) {
-    throw DatasetError("name", expected_one_of(name, names_of_all(registry)) + "; plugins are looked for in " +
-                                   registry.places());
+    throw DatasetError(
+        "name", expected_one_of(name, names_of_all(registry)) + "; plugins are looked for in " + registry.places());
   }
   const plugin::DatasetPlugin found = registry.dataset(name);
   if (builtin(found.table->name) != nullptr) {

@@ -1,4 +1,4 @@
-#include "data/idx_dataset.hpp"
+#include "data/builtin.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "data/linear.hpp"
+#include "data/builtin.hpp"
 
 #include "data/random.hpp"
 

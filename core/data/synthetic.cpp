@@ -1,4 +1,4 @@
-#include "data/synthetic.hpp"
+#include "data/builtin.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -49,12 +49,12 @@ std::string first_line(const char* path) {
   return line;
 }
 
-int64_t usable_cores() {
-  cpu_set_t mask;
-  return sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 0;
-}
-
 }  // namespace
+
+int usable_cores() {
+  cpu_set_t mask;
+  return sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
+}
 
 Environment collect_environment(std::map<std::string, std::string> extra) {
   Environment found;

@@ -8,7 +8,6 @@
 
 #include "comm/fingerprint.hpp"
 #include "comm/shared_table.hpp"
-#include "comm/table_memory.hpp"
 #include "joined.hpp"
 #include "support/error_of.hpp"
 #include "support/process.hpp"

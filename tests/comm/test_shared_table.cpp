@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "comm/shared_table.hpp"
-#include "comm/table_memory.hpp"
 #include "support/error_of.hpp"
 #include "support/process.hpp"
 #include "testing/ranks.hpp"
