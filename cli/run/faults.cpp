@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/log.hpp"
+#include "comm/call.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::run {
@@ -50,33 +51,25 @@ class FaultInStep final : public train::Callback {
   bool done_ = false, poisoned_ = false;
 };
 
-// Passes every call on to `inner`, but changes the first allreduce of the step, or leaves it out. It is above the
+// Changes the first allreduce of the step, or leaves it out. It is above the
 // backend that compares the calls of the ranks, and so not a plugin: what a plugin changes, that comparison does not
 // see.
-class FaultInAllreduce final : public CommBackend {
+class FaultInAllreduce final : public comm::ForwardingBackend {
  public:
   FaultInAllreduce(std::unique_ptr<CommBackend> inner, const config::Experiment::Faults& fault,
                    std::shared_ptr<const comm::FlightRecorder> recorder)
-      : CommBackend(inner->rank(), inner->size(), inner->name(), inner->capabilities()),
-        inner_(std::move(inner)),
-        fault_(fault),
-        recorder_(std::move(recorder)) {}
-
-  Work allreduce(const Collective& call) override {
-    if (done_ || recorder_->step() != fault_.step) return inner_->allreduce(call);
-    done_ = true;
-    if (fault_.kind == "drop") return {*this, dropped_};
-    return inner_->allreduce(changed(call));
-  }
-  Work broadcast(const Collective& call) override { return inner_->broadcast(call); }
-  Work allgather(const Collective& call) override { return inner_->allgather(call); }
-  Work reduce_scatter(const Collective& call) override { return inner_->reduce_scatter(call); }
-  Work barrier() override { return inner_->barrier(); }
-  void async_error() override { inner_->async_error(); }
-  void abort() noexcept override { inner_->abort(); }
-  std::shared_ptr<void> allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
+      : ForwardingBackend(*inner), owned_(std::move(inner)), fault_(fault), recorder_(std::move(recorder)) {}
 
  private:
+  Work start(comm::Kind kind, const Collective& call) override {
+    if (kind != comm::Kind::allreduce || done_ || recorder_->step() != fault_.step) {
+      return ForwardingBackend::start(kind, call);
+    }
+    done_ = true;
+    if (fault_.kind == "drop") return {*this, dropped_};
+    return ForwardingBackend::start(kind, changed(call));
+  }
+
   Collective changed(Collective call) const {
     const std::size_t bytes = size_of(call.dtype);
     if (fault_.kind == "shape" && call.count > 0) --call.count;
@@ -86,7 +79,7 @@ class FaultInAllreduce final : public CommBackend {
     return call;
   }
 
-  const std::unique_ptr<CommBackend> inner_;
+  const std::unique_ptr<CommBackend> owned_;
   const config::Experiment::Faults fault_;
   const std::shared_ptr<const comm::FlightRecorder> recorder_;
   bool done_ = false;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "ddprun/comm_backend.hpp"
 
@@ -41,6 +43,29 @@ void check(const CommBackend& backend, const Call& call);
 
 // Starts it.
 Work start(CommBackend& backend, Kind kind, const Collective& what);
+
+// Forwards every call to `inner`, which must outlive it. A backend around another one derives from it.
+class ForwardingBackend : public CommBackend {
+ public:
+  explicit ForwardingBackend(CommBackend& inner) : ForwardingBackend(inner, inner.capabilities()) {}
+  ForwardingBackend(CommBackend& inner, Capabilities capabilities)
+      : CommBackend(inner.rank(), inner.size(), inner.name(), std::move(capabilities)), inner_(inner) {}
+
+  Work allreduce(const Collective& call) final { return start(Kind::allreduce, call); }
+  Work broadcast(const Collective& call) final { return start(Kind::broadcast, call); }
+  Work allgather(const Collective& call) final { return start(Kind::allgather, call); }
+  Work reduce_scatter(const Collective& call) final { return start(Kind::reduce_scatter, call); }
+  Work barrier() final { return start(Kind::barrier, {}); }
+  void async_error() override { inner_.async_error(); }
+  void abort() noexcept override { inner_.abort(); }
+  std::shared_ptr<void> allocate(std::size_t bytes) override { return inner_.allocate(bytes); }
+
+ protected:
+  virtual Work start(Kind kind, const Collective& call) { return comm::start(inner_, kind, call); }
+
+ private:
+  CommBackend& inner_;
+};
 
 // An ExecutionInfo that outlives its backend.
 struct Execution {

@@ -1,11 +1,11 @@
 // A backend that counts the allreduces that it forwards.
 #pragma once
 
-#include "support/forwarding_backend.hpp"
+#include "comm/call.hpp"
 
 namespace ddprun::comm {
 
-class CountingBackend : public testing::ForwardingBackend {
+class CountingBackend : public ForwardingBackend {
  public:
   using ForwardingBackend::ForwardingBackend;
 

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <thread>
 
+#include "comm/call.hpp"
 #include "comm/single_process_backend.hpp"
 #include "ddprun/error.hpp"
 #include "support/error_of.hpp"
-#include "support/forwarding_backend.hpp"
 #include "train/device/device_graph.hpp"
 #include "train/fit.hpp"
 #include "train/optim/fused.hpp"
@@ -161,7 +161,7 @@ TEST_CASE_FIXTURE(OnSideStream, "between replays the host waits for single event
 }
 
 // A backend of one rank that can fail, and whose destructor completes work that hangs on the GPU.
-class Failing final : public testing::ForwardingBackend {
+class Failing final : public comm::ForwardingBackend {
  public:
   Failing() : Failing(comm::single_process_backend()) {}
   void async_error() override {

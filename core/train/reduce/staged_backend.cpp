@@ -30,26 +30,18 @@ Capabilities with_both_memories(Capabilities capabilities) {
   return capabilities;
 }
 
-class StagedBackend final : public CommBackend {
+class StagedBackend final : public comm::ForwardingBackend {
  public:
   StagedBackend(std::unique_ptr<CommBackend> inner, torch::Device device, std::chrono::milliseconds timeout)
-      : CommBackend(inner->rank(), inner->size(), inner->name(), with_both_memories(inner->capabilities())),
+      : ForwardingBackend(*inner, with_both_memories(inner->capabilities())),
         inner_(std::move(inner)),
         device_(device),
         timeout_(timeout),
         side_(side_stream(device)) {}
 
-  Work allreduce(const Collective& call) override { return start(Kind::allreduce, call); }
-  Work broadcast(const Collective& call) override { return start(Kind::broadcast, call); }
-  Work allgather(const Collective& call) override { return start(Kind::allgather, call); }
-  Work reduce_scatter(const Collective& call) override { return start(Kind::reduce_scatter, call); }
-  Work barrier() override { return inner_->barrier(); }
-  void async_error() override { inner_->async_error(); }
-  void abort() noexcept override { inner_->abort(); }
-  std::shared_ptr<void> allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
-
  private:
-  Work start(Kind kind, const Collective& what) {
+  Work start(Kind kind, const Collective& what) override {
+    if (kind == Kind::barrier) return inner_->barrier();
     const Capabilities& inner = inner_->capabilities();
     const bool takes = what.memory == Memory::host ? inner.host : inner.cuda;
     if (!takes) return stage({kind, ++staged_, what});

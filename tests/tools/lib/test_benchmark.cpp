@@ -2,10 +2,10 @@
 
 #include <cstring>
 
+#include "tools/lib/benchmark.hpp"
+#include "comm/call.hpp"
 #include "comm/joined.hpp"
 #include "comm/single_process_backend.hpp"
-#include "support/forwarding_backend.hpp"
-#include "tools/lib/benchmark.hpp"
 
 namespace ddprun::comm {
 namespace {
@@ -19,7 +19,7 @@ BenchmarkCase case_of(Kind kind, std::size_t bytes, bool in_place) {
 }
 
 // Counts the collectives of a single process.
-class Counting : public testing::ForwardingBackend {
+class Counting : public ForwardingBackend {
  public:
   explicit Counting(CommBackend& inner) : ForwardingBackend(inner) {}
   std::shared_ptr<void> allocate(std::size_t bytes) override {
