@@ -67,17 +67,11 @@ class Copy {
     const std::string name = pass("");
     if (name.empty()) return false;
     fs::create_directories(folder);
-    const std::string path = (folder / fs::path(name).filename()).string(), part = aside_path(path);
-    try {
-      OutputFile output(part);
+    replace_by((folder / fs::path(name).filename()).string(), [&](const std::string& aside) {
+      OutputFile output(aside);
       for (std::string chunk; !(chunk = pass("")).empty();) output.write(chunk);
       output.close();
-      fs::rename(part, path);
-    } catch (...) {
-      std::error_code ignored;
-      fs::remove(part, ignored);
-      throw;
-    }
+    });
     return true;
   }
 

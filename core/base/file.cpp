@@ -7,9 +7,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <functional>
-#include <iterator>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -123,6 +120,17 @@ std::string aside_path(const std::string& path) {
   return aside_path(path, ::getpid());
 }
 
+void replace_by(const std::string& path, const std::function<void(const std::string& aside)>& write) {
+  const std::string aside = aside_path(path);
+  try {
+    write(aside);
+    if (::rename(aside.c_str(), path.c_str()) != 0) throw_file_error("rename " + aside + " to", path, errno);
+  } catch (...) {
+    ::unlink(aside.c_str());
+    throw;
+  }
+}
+
 void replace_file(const std::string& path, std::string_view text) {
   if (const std::string folder = missing_folder(path); !folder.empty()) {
     throw Error(ExitCode::failure, "cannot write " + path + ": there is no folder " + folder);
@@ -137,15 +145,10 @@ void replace_file(const std::string& path, std::string_view text) {
     OutputFile file(path, fd);
     return write_and_close(file, text);
   }
-  const std::string aside = aside_path(end);
-  try {
+  replace_by(end, [&](const std::string& aside) {
     OutputFile file(aside);
     write_and_close(file, text);
-    if (::rename(aside.c_str(), end.c_str()) != 0) throw_file_error("rename " + aside + " to", end, errno);
-  } catch (...) {
-    ::unlink(aside.c_str());
-    throw;
-  }
+  });
 }
 
 }  // namespace ddprun

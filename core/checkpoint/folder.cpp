@@ -46,14 +46,7 @@ void create_folder(const std::string& dir) {
 std::string write_whole(const std::string& dir, const std::string& name, const std::vector<TensorView>& tensors,
                         const Metadata& metadata) {
   std::string path = in(dir, name);
-  const std::string aside = aside_path(path);
-  try {
-    write_safetensors(aside, tensors, metadata);
-    if (::rename(aside.c_str(), path.c_str()) != 0) throw_file_error("rename " + aside + " to", path, errno);
-  } catch (...) {
-    ::unlink(aside.c_str());
-    throw;
-  }
+  replace_by(path, [&](const std::string& aside) { write_safetensors(aside, tensors, metadata); });
   sync_folder(dir);
   return path;
 }

@@ -1,10 +1,7 @@
 #include "comm/copy_file.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -76,17 +73,12 @@ void copy_file(CommBackend& backend, int root, const std::string& source, const 
     pass_bytes(backend, root, head.size, source, is_root ? &file : nullptr, nullptr, timeout);
     return;
   }
-  const std::string part = aside_path(target);
-  try {
-    OutputFile output(part);
+  replace_by(target, [&](const std::string& aside) {
+    OutputFile output(aside);
     pass_bytes(backend, root, head.size, source, nullptr, &output, timeout);
     output.sync();
     output.close();
-    if (::rename(part.c_str(), target.c_str()) != 0) throw_file_error("rename " + part + " to", target, errno);
-  } catch (...) {
-    ::unlink(part.c_str());
-    throw;
-  }
+  });
   const std::filesystem::path folder = std::filesystem::path(target).parent_path();
   sync_folder(folder.empty() ? "." : folder.string());
 }
