@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "ddprun/error.hpp"
+
 namespace ddprun::config {
 
 // Options of a plugin or data set: key -> the value as text (strings without quotes, "true", "3", "0.5").
@@ -235,6 +237,15 @@ std::string batch_weights_error(const std::vector<int64_t>& batch_weights, int64
 // One line in load()'s format for an error found outside this module: `where: key = value: what`. A key that is not set
 // is shown with its default.
 std::string error(const Sources& sources, const std::string& key, const std::string& what);
+// Calls `part`. What it throws as Error gets that line of the key as its text.
+template <class Part>
+auto at_key(const Sources& sources, const std::string& key, Part part) {
+  try {
+    return part();
+  } catch (const Error& failed) {
+    throw Error(failed.code(), error(sources, key, failed.what()));
+  }
+}
 
 // The whole experiment as TOML with every key (only one of epochs and steps). load() of it gives the same experiment.
 std::string to_toml(const Experiment& experiment);

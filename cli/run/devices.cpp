@@ -34,12 +34,8 @@ std::vector<int> gpus_of(const config::Experiment& experiment, int local_rank, i
 // Calls `work`; in front of its error puts the place of the key that requires GPUs.
 template <class Work>
 auto at_key(const config::Loaded& loaded, Work work) {
-  try {
-    return work();
-  } catch (const Error& error) {
-    const char* const key = loaded.sources.given("launch.devices") ? "launch.devices" : "launch.device";
-    throw Error(error.code(), config::error(loaded.sources, key, error.what()));
-  }
+  const char* const key = loaded.sources.given("launch.devices") ? "launch.devices" : "launch.device";
+  return config::at_key(loaded.sources, key, work);
 }
 
 }  // namespace

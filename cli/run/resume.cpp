@@ -49,16 +49,6 @@ std::string no_run(const config::Experiment::Identity& experiment) {
   return "no run of \"" + experiment.name + "\" with a checkpoint lies in " + experiment.output;
 }
 
-// Runs `part` and puts the place in the config in front of its error.
-template <class Part>
-auto at_key(const config::Sources& sources, Part part) {
-  try {
-    return part();
-  } catch (const Error& error) {
-    throw Error(error.code(), config::error(sources, kKey, error.what()));
-  }
-}
-
 std::string several(int64_t count, const std::string& thing) {
   return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
 }
@@ -265,7 +255,7 @@ bool find_resume(config::Loaded& loaded) {
   const config::Experiment& experiment = loaded.experiment;
   std::string resume = experiment.checkpoint.resume, end;
   if (resume.empty()) return true;
-  resume = at_key(loaded.sources, [&]() -> std::string {
+  resume = config::at_key(loaded.sources, kKey, [&]() -> std::string {
     if (resume == "auto" || resume == "latest") {
       const auto commit = latest_commit(experiment.experiment);
       if (commit && resume == "auto") end = at_the_end(experiment.train, *commit);
@@ -330,7 +320,7 @@ bool find_common_resume(config::Loaded& loaded, const launch::World& world, laun
 
 void prepare_resume(Assembly& assembly, int world, std::optional<int> rank) {
   if (assembly.experiment().checkpoint.resume.empty()) return;
-  const std::string faults = at_key(assembly.loaded.sources, [&] {
+  const std::string faults = config::at_key(assembly.loaded.sources, kKey, [&] {
     Candidate candidate(assembly, world);
     const std::string found = candidate.faults();
     if (found.empty()) candidate.take(rank);

@@ -50,22 +50,16 @@ std::unique_ptr<train::GradientSync> make_sync(const Assembly& assembly, const G
 
 void synchronize_batch_norm(const Assembly& assembly, const Group& group) {
   if (!group.ranks || !assembly.experiment().model.sync_batch_norm) return;
-  try {
+  config::at_key(assembly.loaded.sources, "model.sync_batch_norm", [&] {
     if (convert_sync_batchnorm(assembly.model->module(), *group.ranks) == 0 && group.ranks->rank() == 0) {
       log::info("model.sync_batch_norm has no effect: the model has no BatchNorm");
     }
-  } catch (const Error& error) {
-    throw Error(error.code(), config::error(assembly.loaded.sources, "model.sync_batch_norm", error.what()));
-  }
+  });
 }
 
 std::unique_ptr<train::DeviceGraph> make_graph(const Assembly& assembly) {
   if (!assembly.experiment().train.cuda_graph) return nullptr;
-  try {
-    return train::make_device_graph();
-  } catch (const Error& error) {
-    throw Error(error.code(), config::error(assembly.loaded.sources, "train.cuda_graph", error.what()));
-  }
+  return config::at_key(assembly.loaded.sources, "train.cuda_graph", train::make_device_graph);
 }
 
 std::unique_ptr<train::Strategy> make_strategy(const Assembly& assembly, const train::RankGroup& ranks,
