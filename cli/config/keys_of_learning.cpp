@@ -109,7 +109,7 @@ std::vector<Key> describe_learning() {
                "(`validation.loss`, `validation.accuracy`). 0: none. See [training.md](training.md)."),
       DDPRUN_KEY(data.options)
           .doc("Options of the data set, passed on unchanged. Image data sets (mnist, fashion-mnist, idx, cifar10): "
-               "`image_size`, `resize = \"image\"` (antialiased, as in Pillow) or `\"tensor\"`, `mean`, `std` (one "
+               "`image_size` (antialiased, as in Pillow), `mean`, `std` (one "
                "number, or one per channel: `\"0.49, 0.48, 0.45\"`), and for training `random_crop` (the padding) and "
                "`random_flip`; `samples` and `test_samples` limit the data to its first samples. idx: `classes` "
                "(default: the largest label plus one). cifar10: `train` and `test` name its files, as in `\"a.bin, "

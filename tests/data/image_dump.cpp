@@ -1,5 +1,5 @@
 // Prints the samples that ddprun/plugin/image_transform.hpp makes, for image_parity.py. Each case on stdin is a line,
-//   KIND SIZE CHANNELS HEIGHT WIDTH MEAN STD    (KIND: image or tensor; MEAN and STD with commas between channels)
+//   SIZE CHANNELS HEIGHT WIDTH MEAN STD    (MEAN and STD with commas between channels)
 // and then the image's bytes; each answer on stdout is the sample as native float32.
 #include <iostream>
 #include <map>
@@ -13,15 +13,14 @@
 namespace {
 
 struct Case {
-  std::string kind, size, mean, deviation;
+  std::string size, mean, deviation;
   int64_t channels = 0, height = 0, width = 0;
 };
 
 Case read_case(const std::string& line) {
   std::istringstream words(line);
   Case wanted;
-  words >> wanted.kind >> wanted.size >> wanted.channels >> wanted.height >> wanted.width >> wanted.mean >>
-      wanted.deviation;
+  words >> wanted.size >> wanted.channels >> wanted.height >> wanted.width >> wanted.mean >> wanted.deviation;
   if (!words) throw std::runtime_error("cannot read the case: " + line);
   return wanted;
 }
@@ -30,7 +29,7 @@ constexpr auto kOptions = ddprun::image_options();
 
 std::vector<float> answer(const Case& wanted, const std::vector<uint8_t>& pixels) {
   const ddprun::DatasetContext context{
-      "", {{"resize", wanted.kind}, {"image_size", wanted.size}, {"mean", wanted.mean}, {"std", wanted.deviation}}, 0};
+      "", {{"image_size", wanted.size}, {"mean", wanted.mean}, {"std", wanted.deviation}}, 0};
   const ddprun::DatasetOptions options("parity", context, kOptions);
   const ddprun::ImageTransform transform(ddprun::read_image_options(options, wanted.channels), wanted.channels, 0);
   std::vector<float> sample(transform.field(wanted.height, wanted.width).elements());

@@ -31,12 +31,8 @@ Picture any_picture(int64_t largest) {
   return {channels, height, width, *rc::gen::container<Pixels>(count, rc::gen::arbitrary<uint8_t>())};
 }
 
-Resize any_kind() {
-  return *rc::gen::element(Resize::image, Resize::tensor);
-}
-
-ImageOptions options(int64_t size, Resize kind = Resize::image, int64_t padding = 0, bool flip = false) {
-  return {size, kind, padding, flip, {0}, {1}};
+ImageOptions options(int64_t size, int64_t padding = 0, bool flip = false) {
+  return {size, padding, flip, {0}, {1}};
 }
 
 Sample apply(const ImageOptions& options, const Picture& picture, int64_t index = 0, int64_t epoch = 0,
@@ -84,7 +80,7 @@ TEST_CASE("an image of the right size keeps its values, divided by 255") {
   CHECK(rc::check([] {
     Picture picture = any_picture(20);
     const bool square = picture.height == picture.width;
-    const Sample sample = apply(options(square ? picture.height : 0, any_kind()), picture);
+    const Sample sample = apply(options(square ? picture.height : 0), picture);
     for (std::size_t i = 0; i < sample.size(); ++i) {
       RC_ASSERT(sample[i] == static_cast<float>(picture.pixels[i]) / 255.0f);
     }
@@ -111,11 +107,8 @@ TEST_CASE("an image of one colour keeps it at every size") {
     Picture picture = any_picture(70);
     const auto colour = *rc::gen::arbitrary<uint8_t>();
     std::fill(picture.pixels.begin(), picture.pixels.end(), colour);
-    const Resize kind = any_kind();
-    const float slack = kind == Resize::image ? 0 : 1e-6f;
-    for (const float value : apply(options(*rc::gen::inRange<int64_t>(1, 90), kind), picture)) {
-      const float wanted = static_cast<float>(colour) / 255.0f;
-      RC_ASSERT(std::abs(value - wanted) <= slack);
+    for (const float value : apply(options(*rc::gen::inRange<int64_t>(1, 90)), picture)) {
+      RC_ASSERT(value == static_cast<float>(colour) / 255.0f);
     }
   }));
 }
@@ -124,7 +117,7 @@ TEST_CASE("a resized image stays between its darkest and its brightest value") {
   CHECK(rc::check([] {
     const Picture picture = any_picture(70);
     const auto [low, high] = std::minmax_element(picture.pixels.begin(), picture.pixels.end());
-    for (const float value : apply(options(*rc::gen::inRange<int64_t>(1, 90), any_kind()), picture)) {
+    for (const float value : apply(options(*rc::gen::inRange<int64_t>(1, 90)), picture)) {
       RC_ASSERT(value >= static_cast<float>(*low) / 255.0f - 1e-6f);
       RC_ASSERT(value <= static_cast<float>(*high) / 255.0f + 1e-6f);
     }
@@ -138,11 +131,10 @@ TEST_CASE("two columns become four, computed by hand") {
   CHECK(Sample(four.begin(), four.begin() + 4) == Sample{0, 50 / 255.0f, 150 / 255.0f, 200 / 255.0f});
 }
 
-TEST_CASE("shrinking an image is antialiased, shrinking a tensor is not") {
+TEST_CASE("shrinking is antialiased") {
   Picture picture{1, 64, 64, Pixels(64 * 64, 0)};
   for (std::size_t i = 0; i < 64 * 64; i += 8) picture.pixels[i] = 255;  // every eighth column
   for (const float value : apply(options(8), picture)) CHECK(value == doctest::Approx(0.125).epsilon(0.15));
-  for (const float value : apply(options(8, Resize::tensor), picture)) CHECK(value == 0);
 }
 
 TEST_CASE("different sizes on one thread do not affect each other") {
@@ -166,7 +158,7 @@ TEST_CASE("a crop is a window of the padded image, mirrored or not, and all wind
   REQUIRE(windows.size() == 18);
   std::set<Sample> seen;
   for (int64_t index = 0; index < 500; ++index) {
-    const Sample sample = apply(options(0, Resize::image, 1, true), picture, index);
+    const Sample sample = apply(options(0, 1, true), picture, index);
     REQUIRE(windows.contains(sample));
     seen.insert(sample);
   }
@@ -177,19 +169,19 @@ TEST_CASE("padding wider than the image gives blank samples, not errors") {
   const Picture picture{1, 2, 2, {255, 255, 255, 255}};
   int blank = 0;
   for (int64_t index = 0; index < 200; ++index) {
-    const Sample sample = apply(options(0, Resize::image, 9, true), picture, index);
+    const Sample sample = apply(options(0, 9, true), picture, index);
     blank += std::count(sample.begin(), sample.end(), 0.0f) == 4;
   }
   CHECK(blank > 100);
   CHECK(blank < 200);
 }
 
-TEST_CASE("padding is black before values are normalised, for both kinds") {
+TEST_CASE("padding is black before values are normalised") {
   const Picture picture{1, 1, 1, {255}};
-  ImageOptions wanted = options(2, Resize::image, 2);
+  ImageOptions wanted = options(2, 2);
   wanted.mean = {0.5};
   wanted.deviation = {0.5};
-  for (const Resize kind : {Resize::image, Resize::tensor}) {
+  for (const Resize kind : {Resize::tensor}) {
     wanted.resize = kind;
     std::set<float> values;
     for (int64_t index = 0; index < 50; ++index) {
@@ -203,7 +195,7 @@ TEST_CASE("about half of the samples are flipped, and all offsets of a crop are 
   const Picture picture = numbered();
   int mirrored = 0;
   for (int64_t index = 0; index < 2000; ++index) {
-    const Sample sample = apply(options(0, Resize::image, 0, true), picture, index);
+    const Sample sample = apply(options(0, 0, true), picture, index);
     const bool flipped = sample != window_of(picture, 0, 0, false);
     if (flipped) CHECK(sample == window_of(picture, 0, 0, true));
     mirrored += flipped;
@@ -211,14 +203,14 @@ TEST_CASE("about half of the samples are flipped, and all offsets of a crop are 
   CHECK(mirrored > 900);
   CHECK(mirrored < 1100);
   std::map<Sample, int> places;
-  for (int64_t epoch = 0; epoch < 9000; ++epoch) ++places[apply(options(0, Resize::image, 1), picture, 3, epoch)];
+  for (int64_t epoch = 0; epoch < 9000; ++epoch) ++places[apply(options(0, 1), picture, 3, epoch)];
   CHECK(places.size() == 9);
   for (const auto& [sample, count] : places) CHECK(std::abs(count - 1000) < 150);
 }
 
 TEST_CASE("random choices depend on seed, epoch and index, and on nothing else") {
   const Picture picture = numbered();
-  const ImageOptions wanted = options(0, Resize::image, 4, true);
+  const ImageOptions wanted = options(0, 4, true);
   const auto draws = [&](uint64_t seed, int64_t epoch) {
     std::vector<Sample> samples;
     for (int64_t index = 0; index < 20; ++index) samples.push_back(apply(wanted, picture, index, epoch, seed));
@@ -233,18 +225,18 @@ TEST_CASE("random choices depend on seed, epoch and index, and on nothing else")
 
 TEST_CASE("without randomness, and in the plain epoch, every sample is the plain one") {
   const Picture picture = numbered();
-  const ImageTransform plain = ImageTransform(options(20, Resize::image, 4, true), 1, 7).without_randomness();
+  const ImageTransform plain = ImageTransform(options(20, 4, true), 1, 7).without_randomness();
   for (int64_t index = 0; index < 20; ++index) {
     Sample sample(400);
     plain.apply(picture.view(), index, index, sample.data());
     CHECK(sample == apply(options(20), picture));
-    CHECK(apply(options(20, Resize::image, 4, true), picture, index, kPlainEpoch) == sample);
+    CHECK(apply(options(20, 4, true), picture, index, kPlainEpoch) == sample);
   }
 }
 
 TEST_CASE("many threads make the same samples as one") {
   const Picture picture = numbered();
-  const ImageTransform transform(options(33, Resize::image, 4, true), 1, 7);
+  const ImageTransform transform(options(33, 4, true), 1, 7);
   const std::size_t elements = transform.field(10, 12).elements();
   const auto make = [&](Sample& all, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -261,13 +253,10 @@ TEST_CASE("many threads make the same samples as one") {
 
 TEST_CASE("options are read with defaults, and errors name key and channels") {
   const DatasetContext context{
-      "",
-      {{"image_size", "224"}, {"resize", "tensor"}, {"random_crop", "4"}, {"random_flip", "true"}, {"std", "1, 2, 3"}},
-      0};
+      "", {{"image_size", "224"}, {"random_crop", "4"}, {"random_flip", "true"}, {"std", "1, 2, 3"}}, 0};
   constexpr auto with_mean = image_options("0.5");
   const auto read = read_image_options(DatasetOptions("pictures", context, with_mean), 3);
   CHECK(read.size == 224);
-  CHECK(read.resize == Resize::tensor);
   CHECK(read.crop_padding == 4);
   CHECK(read.flip);
   CHECK(read.mean == std::vector<double>{0.5});
@@ -277,8 +266,6 @@ TEST_CASE("options are read with defaults, and errors name key and channels") {
   CHECK(option_error({{"std", "1,2"}}, 1) == "options.std: 2 numbers for pictures of 1 channel: expected 1");
   CHECK(option_error({{"std", "1,0,1"}}, 3) == "options.std: expected a number from 1e-6 to 1e6");
   CHECK(option_error({{"image_size", "-1"}}, 3) == "options.image_size: expected a whole number from 0 to 8192");
-  CHECK(option_error({{"resize", "tensr"}}, 3) ==
-        "options.resize: expected \"image\" or \"tensor\" (did you mean \"tensor\"?)");
 }
 
 TEST_CASE("a transform refuses an image with another number of channels") {

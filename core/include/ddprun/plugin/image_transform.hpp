@@ -13,7 +13,6 @@
 
 #include "ddprun/plugin/dataset_options.hpp"
 #include "ddprun/plugin/dataset_plugin.hpp"
-#include "ddprun/plugin/detail/image_interpolate.hpp"
 #include "ddprun/plugin/detail/image_resize.hpp"
 #include "ddprun/plugin/detail/image_window.hpp"
 #include "ddprun/plugin/detail/mix.hpp"
@@ -27,15 +26,10 @@ struct ImageView {
   int64_t channels, height, width;
 };
 
-enum class Resize {
-  image,  // the 8-bit picture, antialiased: bit for bit the BILINEAR of Pillow 13, and so torchvision's Resize of a PIL
-          // image
-  tensor,  // the float tensor, not antialiased: torch.nn.functional.interpolate's "bilinear"
-};
-
 struct ImageOptions {
-  int64_t size = 0;  // rows and columns of a sample, whatever the picture's shape; 0: as the picture is
-  Resize resize = Resize::image;
+  // Rows and columns of a sample, whatever the picture's shape; 0: as the picture is. Resizing is antialiased: bit for
+  // bit the BILINEAR of Pillow 13, and so torchvision's Resize of a PIL image.
+  int64_t size = 0;
   int64_t crop_padding = 0;        // zeros on all sides, then a window as large as before at a random place; 0: none
   bool flip = false;               // mirrored left to right for one half of the draws
   std::vector<double> mean = {0};  // for all channels, or one per channel
@@ -43,11 +37,9 @@ struct ImageOptions {
 };
 
 // The options that read_image_options reads, with the defaults of mean and std.
-constexpr std::array<ddprun_option_spec, 6> image_options(const char* mean = "0", const char* deviation = "1") {
+constexpr std::array<ddprun_option_spec, 5> image_options(const char* mean = "0", const char* deviation = "1") {
   return {
       integer_option("image_size", "0", "0", "8192", "rows and columns of a sample; 0: as the picture is"),
-      choice_option("resize", "image", "image|tensor",
-                    "as torchvision resizes a PIL image (antialiased), or a tensor (not antialiased)"),
       integer_option("random_crop", "0", "0", "1024", "zeros around a training picture before a random crop"),
       flag_option("random_flip", "false", "mirror half of the training pictures"),
       list_of(real_option("mean", mean, "-1e6", "1e6", "subtracted; one for all channels, or one per channel")),
@@ -89,14 +81,9 @@ class ImageTransform {
  private:
   struct Channel {
     std::array<float, 256> table;  // what each value of a pixel becomes
-    float mean, deviation;
   };
-  static float normalised(const Channel& channel, uint8_t value) { return channel.table[value]; }
-  static float normalised(const Channel& channel, float value) { return (value - channel.mean) / channel.deviation; }
-
   // Takes the window of each plane of the resized picture and normalises it.
-  template <class Value>
-  void write(const Value* values, int64_t rows, int64_t columns, const detail::Window& taken, float* out) const;
+  void write(const uint8_t* values, int64_t rows, int64_t columns, const detail::Window& taken, float* out) const;
 
   detail::Window window(int64_t index, int64_t epoch) const;
 
@@ -115,7 +102,6 @@ inline ImageOptions read_image_options(const DatasetOptions& options, int64_t ch
   };
   ImageOptions image;
   image.size = options.integer("image_size");
-  image.resize = options.text("resize") == "image" ? Resize::image : Resize::tensor;
   image.crop_padding = options.integer("random_crop");
   image.flip = options.flag("random_flip");
   image.mean = per_channel("mean");
@@ -133,9 +119,11 @@ inline ImageTransform::ImageTransform(ImageOptions options, int64_t channels, ui
     return static_cast<float>(values[values.size() == 1 ? 0 : static_cast<std::size_t>(channel)]);
   };
   for (int64_t i = 0; i < channels; ++i) {
-    Channel channel{{}, of_channel(options_.mean, i), of_channel(options_.deviation, i)};
-    std::transform(detail::unit_table().begin(), detail::unit_table().end(), channel.table.begin(),
-                   [&](float value) { return normalised(channel, value); });
+    const float mean = of_channel(options_.mean, i), deviation = of_channel(options_.deviation, i);
+    Channel channel;
+    for (std::size_t value = 0; value < channel.table.size(); ++value) {
+      channel.table[value] = (static_cast<float>(value) / 255.0f - mean) / deviation;  // ToTensor, Normalize
+    }
     channels_.push_back(channel);
   }
 }
@@ -163,23 +151,17 @@ inline void ImageTransform::apply(const ImageView& image, int64_t index, int64_t
   const detail::Window taken = window(index, epoch);
   if (image.height == rows && image.width == columns) {
     write(image.pixels, rows, columns, taken, out);
-  } else if (options_.resize == Resize::image) {
-    static thread_local detail::ByteResizer resizer;
-    write(resizer.resize(image.pixels, image.channels, image.height, image.width, rows, columns), rows, columns, taken,
-          out);
   } else {
-    static thread_local detail::FloatResizer resizer;
+    static thread_local detail::ByteResizer resizer;
     write(resizer.resize(image.pixels, image.channels, image.height, image.width, rows, columns), rows, columns, taken,
           out);
   }
 }
 
-template <class Value>
-void ImageTransform::write(const Value* values, int64_t rows, int64_t columns, const detail::Window& taken,
-                           float* out) const {
+inline void ImageTransform::write(const uint8_t* values, int64_t rows, int64_t columns, const detail::Window& taken,
+                                  float* out) const {
   for (const Channel& channel : channels_) {
-    detail::take_window(
-        values, rows, columns, taken, [&](Value value) { return normalised(channel, value); }, Value{0}, out);
+    detail::take_window(values, rows, columns, taken, channel.table, out);
     values += rows * columns;
     out += rows * columns;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 namespace ddprun::detail {
@@ -12,11 +13,11 @@ struct Window {
   bool mirrored = false;
 };
 
-// Writes convert(value) for each value in the window, and convert(blank) where it reaches beyond the plane. plane and
-// out: [rows, columns].
-template <class Value, class Convert>
-void take_window(const Value* plane, int64_t rows, int64_t columns, const Window& window, Convert convert, Value blank,
-                 float* out) {
+// Writes table[value] for each value in the window, and table[0] where it reaches beyond the plane. plane and out:
+// [rows, columns].
+inline void take_window(const uint8_t* plane, int64_t rows, int64_t columns, const Window& window,
+                        const std::array<float, 256>& table, float* out) {
+  const auto convert = [&](uint8_t value) { return table[value]; };
   if (window.down == 0 && window.right == 0 && !window.mirrored) {
     std::transform(plane, plane + rows * columns, out, convert);
     return;
@@ -26,13 +27,13 @@ void take_window(const Value* plane, int64_t rows, int64_t columns, const Window
   const int64_t end = std::clamp<int64_t>(columns - window.right, begin, columns);
   for (int64_t row = window.down; row < rows + window.down; ++row, out += columns) {
     if (row < 0 || row >= rows || begin == end) {
-      std::fill_n(out, columns, convert(blank));
+      std::fill_n(out, columns, table[0]);
       continue;
     }
-    const Value* const source = plane + row * columns + (begin + window.right);
-    std::fill_n(out, begin, convert(blank));
+    const uint8_t* const source = plane + row * columns + (begin + window.right);
+    std::fill_n(out, begin, table[0]);
     std::transform(source, source + (end - begin), out + begin, convert);
-    std::fill(out + end, out + columns, convert(blank));
+    std::fill(out + end, out + columns, table[0]);
     if (window.mirrored) std::reverse(out, out + columns);
   }
 }
