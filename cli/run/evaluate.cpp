@@ -4,13 +4,13 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "cli/console/console.hpp"
 #include "cli/run/devices.hpp"
 #include "cli/run/resume.hpp"
 #include "cli/run/step_options.hpp"
 #include "cli/run/strategy.hpp"
 #include "cli/run/threads.hpp"
 #include "cli/run/training_data.hpp"
-#include "cli/console/console.hpp"
 #include "ddprun/error.hpp"
 #include "train/loop/training_loop.hpp"
 #include "train/tensor/weights.hpp"

@@ -2,10 +2,10 @@
 
 #include <cstring>
 
-#include "tools/lib/benchmark.hpp"
 #include "comm/call.hpp"
 #include "comm/joined.hpp"
 #include "comm/single_process_backend.hpp"
+#include "tools/lib/benchmark.hpp"
 
 namespace ddprun::comm {
 namespace {
