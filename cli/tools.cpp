@@ -26,7 +26,7 @@ constexpr const char* kPrefix = "ddprun-";
 constexpr std::chrono::seconds kPatience{2};  // for a program that does not answer --help
 
 // The first line of the program's output, or what came before the deadline.
-std::string first_line(const launch::UniqueFd& pipe, Clock::time_point deadline) {
+std::string first_line(const UniqueFd& pipe, Clock::time_point deadline) {
   std::string text;
   std::array<char, 4096> buffer;
   while (text.find('\n') == std::string::npos) {

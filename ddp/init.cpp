@@ -14,7 +14,7 @@
 #include "ddprun/error.hpp"
 #include "launch/cores.hpp"
 #include "launch/identity.hpp"
-#include "launch/store.hpp"
+#include "launch/meeting.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
 #include "plugin/registry.hpp"
@@ -30,7 +30,7 @@ std::weak_ptr<ddp::JoinedState> current;
 // What the first init() has found, for the next ones. Never destroyed.
 struct Job {
   launch::World world;
-  std::unique_ptr<launch::Store> store;  // of ddprun's launcher, for all groups; otherwise null
+  std::unique_ptr<Store> store;  // of ddprun's launcher, for all groups; otherwise null
   int groups = 0;                        // calls of init()
   const pid_t pid = ::getpid();
 };

@@ -28,7 +28,7 @@ Meeting meet(launch::World& world, std::chrono::milliseconds timeout, bool ends_
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     std::_Exit(static_cast<int>(console::report_failure(code, cause)));
   };
-  meeting.link = std::make_unique<launch::RankLink>(*meeting.store->server(), world, timeout, exit);
+  meeting.link = std::make_unique<launch::RankLink>(world.server, world, timeout, exit);
   return meeting;
 }
 

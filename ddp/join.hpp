@@ -9,18 +9,18 @@
 #include <memory>
 #include <string>
 
+#include "base/store.hpp"
 #include "comm/flight_recorder.hpp"
 #include "ddprun/comm_backend.hpp"
 #include "ddprun/plugin/comm_plugin.h"
 #include "launch/rank_link.hpp"
-#include "launch/store.hpp"
 #include "launch/world.hpp"
 
 namespace ddprun::ddp {
 
 // The ranks have met, and can exchange texts.
 struct Meeting {
-  std::unique_ptr<launch::Store> store;    // null for world size 1
+  std::unique_ptr<Store> store;    // null for world size 1
   std::shared_ptr<launch::RankLink> link;  // under another launcher; otherwise null
 };
 

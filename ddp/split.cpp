@@ -9,6 +9,7 @@
 #include "ddprun/error.hpp"
 #include "ddprun/group.hpp"
 #include "ddprun/plugin/host_identity.hpp"
+#include "launch/meeting.hpp"
 
 namespace ddprun {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/unique_fd.hpp"
+#include "base/unique_fd.hpp"
 
 namespace ddprun::launch {
 

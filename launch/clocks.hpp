@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "launch/store.hpp"
+#include "base/store.hpp"
 #include "launch/world.hpp"
 
 namespace ddprun::launch {

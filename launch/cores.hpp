@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/store.hpp"
+#include "base/store.hpp"
 #include "launch/world.hpp"
 
 namespace ddprun::launch {

@@ -9,8 +9,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/unique_fd.hpp"
 #include "ddprun/error.hpp"
-#include "launch/unique_fd.hpp"
 
 namespace ddprun::launch {
 namespace {

@@ -5,7 +5,7 @@
 #include "launch/failure.hpp"
 #include "launch/files.hpp"
 #include "launch/folder_watch.hpp"
-#include "launch/store.hpp"
+#include "launch/meeting.hpp"
 
 namespace ddprun::launch {
 namespace {

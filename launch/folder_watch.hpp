@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "launch/unique_fd.hpp"
+#include "base/unique_fd.hpp"
 
 namespace ddprun::launch {
 

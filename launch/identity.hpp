@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "launch/store.hpp"
+#include "base/store.hpp"
 
 namespace ddprun::launch {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "launch/unique_fd.hpp"
+#include "base/unique_fd.hpp"
 
 namespace ddprun::launch {
 

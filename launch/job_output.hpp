@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/unique_fd.hpp"
 #include "launch/screen.hpp"
-#include "launch/unique_fd.hpp"
 
 namespace ddprun::launch {
 

@@ -34,11 +34,27 @@ class HostedStore : public Store {
     return client_->allgather(name, rank, size, value, timeout);
   }
 
-  const StoreAddress* server() const override { return client_->server(); }
-
  private:
   StoreServer server_;
   std::unique_ptr<Store> client_;
+};
+
+class PrefixedStore final : public Store {
+ public:
+  PrefixedStore(Store& store, std::string prefix) : store_(store), prefix_(std::move(prefix)) {}
+
+  void set(const std::string& key, std::string_view value) override { store_.set(prefix_ + key, value); }
+  std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
+    return store_.get(prefix_ + key, timeout);
+  }
+  std::vector<std::string> allgather(const std::string& name, int rank, int size, std::string_view value,
+                                     std::chrono::milliseconds timeout) override {
+    return store_.allgather(prefix_ + name, rank, size, value, timeout);
+  }
+
+ private:
+  Store& store_;
+  const std::string prefix_;
 };
 
 Secret secret_of_launcher(const World& world) {
@@ -71,9 +87,10 @@ void exchange_routes(World& world, Store& store, milliseconds timeout) {
   }
 }
 
-std::unique_ptr<Store> open(const World& world, milliseconds timeout) {
+std::unique_ptr<Store> open(World& world, milliseconds timeout) {
   if (world.on_one_host()) return folder_store(world.job_dir);
-  StoreAddress address{world.master_addr, world.master_port, {}};
+  StoreAddress& address = world.server;
+  address = {world.master_addr, world.master_port, {}};
   if (world.is_own()) {
     address.secret = secret_of_launcher(world);
     return net_store(address, timeout);
@@ -109,6 +126,10 @@ void find_place(World& world, Store& store, milliseconds timeout) {
 
 std::unique_ptr<Store> hosted_store(StoreAddress& address, milliseconds timeout) {
   return std::make_unique<HostedStore>(address, timeout);
+}
+
+std::unique_ptr<Store> prefixed_store(Store& store, std::string prefix) {
+  return std::make_unique<PrefixedStore>(store, std::move(prefix));
 }
 
 Secret required_secret(const std::string& host, bool insecure) {

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <memory>
 
+#include "base/store.hpp"
 #include "launch/net/connection.hpp"
-#include "launch/store.hpp"
 #include "launch/world.hpp"
 
 namespace ddprun::launch {
@@ -24,6 +24,13 @@ void find_place(World& world, Store& store, std::chrono::milliseconds timeout);
 // A store whose server runs in this process, at address.host, until the store is destroyed. If address.port is 0, a
 // free port is chosen and written there. Throws as StoreServer.
 std::unique_ptr<Store> hosted_store(StoreAddress& address, std::chrono::milliseconds timeout);
+
+// Keys as files in a folder that only this user can access (0700). Each file appears atomically, so that a reader sees
+// a complete value or none. The caller creates and removes the folder.
+std::unique_ptr<Store> folder_store(const std::string& folder);
+
+// The keys of a part of the job: each begins with `prefix` in `store`, which outlives it.
+std::unique_ptr<Store> prefixed_store(Store& store, std::string prefix);
 
 // The secret for a rendezvous at `host`: that of the environment; without one, a known one if `insecure`. Empty if only
 // processes of this host can reach `host`. Otherwise throws Error(rendezvous).

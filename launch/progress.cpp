@@ -10,8 +10,8 @@
 #include <cstring>
 #include <new>
 
+#include "base/unique_fd.hpp"
 #include "ddprun/error.hpp"
-#include "launch/unique_fd.hpp"
 
 namespace ddprun::launch {
 namespace {

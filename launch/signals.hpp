@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <optional>
 
-#include "launch/unique_fd.hpp"
+#include "base/unique_fd.hpp"
 
 namespace ddprun::launch {
 

@@ -73,7 +73,7 @@ class AgentKey {
 
 // The key may be of an earlier attempt. That store has ended, or it already has this rank. Then rank 0 has not yet
 // written the new address.
-std::unique_ptr<Store> join_through(AgentKey& key, StoreAddress address, int rank) {
+std::unique_ptr<Store> join_through(AgentKey& key, StoreAddress& address, int rank) {
   constexpr milliseconds kPause{20}, kMostPatience{8000};
   for (milliseconds patience{250};; patience = std::min(2 * patience, kMostPatience)) {
     key.read(address);
@@ -88,9 +88,10 @@ std::unique_ptr<Store> join_through(AgentKey& key, StoreAddress address, int ran
   }
 }
 
-std::unique_ptr<Store> open_through_agent(const World& world, milliseconds timeout) {
+std::unique_ptr<Store> open_through_agent(World& world, milliseconds timeout) {
   const std::string where = world.local_size == world.size ? "127.0.0.1" : world.master_addr;
-  StoreAddress address{where, 0, make_secret()};
+  StoreAddress& address = world.server;
+  address = {where, 0, make_secret()};
   auto hosted = world.rank == 0 ? hosted_store(address, timeout) : nullptr;
   try {
     AgentKey key(world, Clock::now() + timeout);

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <memory>
 
-#include "launch/store.hpp"
+#include "base/store.hpp"
 #include "launch/world.hpp"
 
 namespace ddprun::launch {

@@ -10,7 +10,6 @@
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/host_identity.hpp"
 #include "launch/starter.hpp"
-#include "launch/store.hpp"
 
 namespace ddprun::launch {
 namespace {

@@ -6,9 +6,10 @@
 #include <string>
 #include <string_view>
 
-namespace ddprun::launch {
+#include "base/store.hpp"
+#include "launch/net/secret.hpp"
 
-class Store;
+namespace ddprun::launch {
 
 // A rank's place in the job.
 struct World {
@@ -32,6 +33,7 @@ struct World {
   // The address of this host by which the other hosts reach it; empty if it is not known. If all ranks are on one host,
   // it may be a loopback address or empty.
   std::string address;
+  StoreAddress server;  // of the store, after open_store(); without a host if the store is a folder
 
   bool is_own() const { return !job_dir.empty(); }
   // ddprun's launcher has started all ranks on this host: they share its job folder.

@@ -45,7 +45,7 @@ uint64_t size_of(const std::vector<std::string>& files) {
 // Rank 0 and one rank of each host that lacks the commit.
 class Copy {
  public:
-  Copy(launch::Store& store, int index, int size, std::chrono::milliseconds timeout)
+  Copy(Store& store, int index, int size, std::chrono::milliseconds timeout)
       : store_(store), index_(index), size_(size), timeout_(timeout) {}
 
   void send(const std::string& path) {
@@ -81,7 +81,7 @@ class Copy {
     return store_.allgather("checkpoint " + std::to_string(count_++), index_, size_, text, timeout_).front();
   }
 
-  launch::Store& store_;
+  Store& store_;
   const int index_, size_;
   const std::chrono::milliseconds timeout_;
   int count_ = 0;
@@ -89,7 +89,7 @@ class Copy {
 
 }  // namespace
 
-void copy_commit(const std::string& path, const launch::World& world, launch::Store& store,
+void copy_commit(const std::string& path, const launch::World& world, Store& store,
                  std::chrono::milliseconds timeout) {
   const bool lacks = world.rank != 0 && !fs::exists(path);
   const bool copies = world.rank == 0 || (lacks && world.local_rank == 0);

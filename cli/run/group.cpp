@@ -25,7 +25,7 @@ std::string identity(const Assembly& assembly) {
   return text + config::shared_toml(assembly.experiment());
 }
 
-void compare_identities(const Assembly& assembly, launch::Store& store, const launch::World& world,
+void compare_identities(const Assembly& assembly, Store& store, const launch::World& world,
                         std::chrono::milliseconds timeout) {
   launch::compare_identities(
       store, world.rank, world.size, identity(assembly), timeout,

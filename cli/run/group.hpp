@@ -8,13 +8,13 @@
 #include <string>
 
 #include "cli/run/assembly.hpp"
+#include "base/store.hpp"
 #include "comm/flight_recorder.hpp"
 #include "ddp/join.hpp"
 #include "ddprun/comm_backend.hpp"
 #include "ddprun/group.hpp"
 #include "launch/progress.hpp"
 #include "launch/rank_link.hpp"
-#include "launch/store.hpp"
 #include "launch/world.hpp"
 
 namespace ddprun::run {
@@ -26,7 +26,7 @@ using ddp::meet;
 using ddp::Meeting;
 
 struct Group {
-  launch::Store* store = nullptr;                  // of the Meeting, or null
+  Store* store = nullptr;                  // of the Meeting, or null
   launch::RankLink* link = nullptr;                // of the Meeting, or null
   std::unique_ptr<launch::ProgressTable> table;    // under our own launcher; otherwise null
   std::shared_ptr<comm::FlightRecorder> recorder;  // of the backend; null for world size 1

@@ -286,7 +286,7 @@ std::string on_this_host(const std::string& found, const std::string& output) {
 
 }  // namespace
 
-bool find_common_resume(config::Loaded& loaded, const launch::World& world, launch::Store* store,
+bool find_common_resume(config::Loaded& loaded, const launch::World& world, Store* store,
                         std::chrono::milliseconds timeout) {
   std::string& resume = loaded.experiment.checkpoint.resume;
   if (store == nullptr || world.on_one_host()) return find_resume(loaded);

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "checkpoint/folder.hpp"
 #include "cli/run/assembly.hpp"
-#include "launch/store.hpp"
+#include "base/store.hpp"
+#include "checkpoint/folder.hpp"
 #include "launch/world.hpp"
 
 namespace ddprun::run {
@@ -20,7 +20,7 @@ std::optional<std::string> checkpoint_at(const std::string& path);
 // find_resume() (checks.hpp) on rank 0, whose result all ranks use; hosts that lack the checkpoint get a copy. Ranks of
 // one launcher on one host find it by themselves. `store` is null for world size 1. Collective.
 // Throws on all ranks what find_resume() throws on rank 0.
-bool find_common_resume(config::Loaded& loaded, const launch::World& world, launch::Store* store,
+bool find_common_resume(config::Loaded& loaded, const launch::World& world, Store* store,
                         std::chrono::milliseconds timeout);
 
 // Loads the commit's weights into the model and sets assembly.resume; call it after find_common_resume() and

@@ -5,22 +5,11 @@
 #include <string>
 #include <string_view>
 
+#include "base/unique_fd.hpp"
 #include "launch/net/bytes.hpp"
 #include "launch/net/secret.hpp"
-#include "launch/unique_fd.hpp"
 
 namespace ddprun::launch {
-
-// Where the server is, and the secret that it requires.
-struct StoreAddress {
-  std::string host;  // a name or a numeric address
-  int port = 0;
-  Secret secret;  // empty: none
-
-  std::string text() const {  // "node0:29500", "[::1]:29500"
-    return (host.find(':') == host.npos ? host : '[' + host + ']') + ":" + std::to_string(port);
-  }
-};
 
 // Single-threaded. A connection that has thrown cannot be used again.
 class Connection {

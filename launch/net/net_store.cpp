@@ -60,8 +60,6 @@ class NetStore : public Store {
     return values;
   }
 
-  const StoreAddress* server() const override { return &address_; }
-
  private:
   // Sends one request and waits for its reply. `read` gets the content of a reply; `read_late` gets it if the time
   // limit has passed. Another thread uses another connection meanwhile.

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <memory>
 
+#include "base/store.hpp"
 #include "launch/net/connection.hpp"
-#include "launch/store.hpp"
 
 namespace ddprun::launch {
 

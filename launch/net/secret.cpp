@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/unique_fd.hpp"
 #include "ddprun/error.hpp"
-#include "launch/unique_fd.hpp"
 
 namespace ddprun::launch {
 namespace {

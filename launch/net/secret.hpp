@@ -1,4 +1,4 @@
-// Digests, and the secret of a job: processes of several hosts prove with it that they belong to the job.
+// The secret of a job: processes of several hosts prove with it that they belong to the job. And digests.
 #pragma once
 
 #include <string>
@@ -12,6 +12,17 @@ inline constexpr std::size_t kSecretBytes = 32;
 
 // In a job folder: the file with the secret in hexadecimal digits.
 inline constexpr char kSecretFile[] = "secret";
+
+// Where the server is, and the secret that it requires.
+struct StoreAddress {
+  std::string host;  // a name or a numeric address
+  int port = 0;
+  Secret secret;  // empty: none
+
+  std::string text() const {  // "node0:29500", "[::1]:29500"
+    return (host.find(':') == host.npos ? host : '[' + host + ']') + ":" + std::to_string(port);
+  }
+};
 
 Secret make_secret();  // throws Error(failure) if the system has no random numbers
 

@@ -22,7 +22,6 @@
 #include "launch/meeting.hpp"
 #include "launch/progress.hpp"
 #include "launch/signal_thread.hpp"
-#include "launch/store.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
 

@@ -5,7 +5,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "launch/unique_fd.hpp"
+#include "base/unique_fd.hpp"
 
 namespace ddprun::launch::testing {
 

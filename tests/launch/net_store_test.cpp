@@ -17,11 +17,11 @@
 #include <thread>
 #include <vector>
 
+#include "base/unique_fd.hpp"
 #include "ddprun/error.hpp"
 #include "launch/net/protocol.hpp"
 #include "launch/net/store_server.hpp"
 #include "launch/text.hpp"
-#include "launch/unique_fd.hpp"
 #include "support/error_of.hpp"
 
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <thread>
 
+#include "base/unique_fd.hpp"
 #include "launch/screen.hpp"
-#include "launch/unique_fd.hpp"
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "launch/unique_fd.hpp"
+#include "base/unique_fd.hpp"
 
 namespace ddprun::launch::testing {
 

@@ -1,4 +1,4 @@
-#include "launch/store.hpp"
+#include "launch/meeting.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -10,10 +10,10 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/unique_fd.hpp"
 #include "ddprun/error.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/text.hpp"
-#include "launch/unique_fd.hpp"
 #include "support/process.hpp"
 #include "testing/temp_dir.hpp"
 

@@ -7,13 +7,13 @@
 #include <cstdlib>
 #include <thread>
 
+#include "base/unique_fd.hpp"
 #include "launch/job.hpp"
-#include "launch/unique_fd.hpp"
 
 namespace {
 
 using namespace ddprun::launch::testing;
-using ddprun::launch::UniqueFd;
+using ddprun::UniqueFd;
 
 TEST_CASE(
     "ranks know their numbers; rank 0's output is unchanged, that of other ranks has a prefix on the same stream") {

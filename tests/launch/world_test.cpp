@@ -7,7 +7,7 @@
 #include <string>
 
 #include "ddprun/error.hpp"
-#include "launch/store.hpp"
+#include "launch/meeting.hpp"
 #include "testing/temp_dir.hpp"
 
 namespace {

@@ -124,7 +124,7 @@ ExitCode run(const Request& request, const Plan& plan, const std::vector<std::st
 }
 
 ExitCode run_as_rank(const Request& request, const Plan& plan, const std::vector<std::string>& command,
-                     launch::Store& store, const launch::World& world) {
+                     Store& store, const launch::World& world) {
   const bool reports = world.rank == 0;
   if (!reports) log::set_level(log::Level::error);
   const auto report = reports ? std::make_unique<Report>(request, plan) : nullptr;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/store.hpp"
 #include "ddprun/error.hpp"
-#include "launch/store.hpp"
 #include "launch/world.hpp"
 #include "tools/bench/plan.hpp"
 
@@ -21,6 +21,6 @@ ExitCode run(const Request& request, const Plan& plan, const std::vector<std::st
 // rank 0 prints and writes the files. Every rank returns the exit code of rank 0; under ddprun's launcher it throws a
 // code other than ok, so that the launchers of all hosts print a line. plan.hosts is set. Collective. Throws Error.
 ExitCode run_as_rank(const Request& request, const Plan& plan, const std::vector<std::string>& command,
-                     launch::Store& store, const launch::World& world);
+                     Store& store, const launch::World& world);
 
 }  // namespace ddprun::bench

@@ -9,7 +9,7 @@
 
 namespace ddprun::bench {
 
-std::vector<HostRanks> compare_plans(const Plan& plan, launch::Store& store, const launch::World& world) {
+std::vector<HostRanks> compare_plans(const Plan& plan, Store& store, const launch::World& world) {
   using nlohmann::json;
   std::string host = host_identity();
   if (host.empty()) host = "rank " + std::to_string(world.rank);

@@ -7,16 +7,16 @@
 #include <utility>
 #include <vector>
 
-#include "launch/store.hpp"
+#include "base/store.hpp"
 #include "launch/world.hpp"
 #include "tools/bench/plan.hpp"
 
 namespace ddprun::bench {
 
 // The keys of one turn in the job's store, in which each key may be set once.
-class StoreOfTurn : public launch::Store {
+class StoreOfTurn : public Store {
  public:
-  StoreOfTurn(launch::Store& store, std::string turn) : store_(store), turn_(std::move(turn)) {}
+  StoreOfTurn(Store& store, std::string turn) : store_(store), turn_(std::move(turn)) {}
 
   void set(const std::string& key, std::string_view value) override { store_.set(turn_ + key, value); }
   std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
@@ -28,12 +28,12 @@ class StoreOfTurn : public launch::Store {
   }
 
  private:
-  launch::Store& store_;
+  Store& store_;
   const std::string turn_;
 };
 
 // The hosts of all ranks. Collective. Throws Error(rendezvous) that names a rank if it would measure something else
 // than rank 0.
-std::vector<HostRanks> compare_plans(const Plan& plan, launch::Store& store, const launch::World& world);
+std::vector<HostRanks> compare_plans(const Plan& plan, Store& store, const launch::World& world);
 
 }  // namespace ddprun::bench

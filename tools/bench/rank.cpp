@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "comm/over_store.hpp"
 #include "ddprun/error.hpp"
+#include "launch/meeting.hpp"
 #include "tools/bench/words.hpp"
 
 namespace ddprun::bench {
@@ -18,7 +19,7 @@ using nlohmann::json;
 }  // namespace
 
 std::vector<comm::BenchmarkResult> measure(const Plan& plan, const Variant& variant, int64_t round,
-                                           launch::Store& store, const launch::World& world) {
+                                           Store& store, const launch::World& world) {
   comm::JoinOptions join;
   join.rank = world.rank;
   join.size = world.size;

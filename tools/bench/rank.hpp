@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/store.hpp"
+#include "base/store.hpp"
 #include "launch/world.hpp"
 #include "tools/bench/plan.hpp"
 
@@ -26,7 +26,7 @@ void note_only_once(int64_t round);
 // Joins as a rank of the variant and measures all its cases; the results are in the order of cases_of(). Collective.
 // Throws Error.
 std::vector<comm::BenchmarkResult> measure(const Plan& plan, const Variant& variant, int64_t round,
-                                           launch::Store& store, const launch::World& world);
+                                           Store& store, const launch::World& world);
 
 // Joins, measures every case of the variant, and writes what read_results() reads. Collective. Throws Error.
 void run_rank(const Plan& plan, const Task& task, const launch::World& world);

@@ -90,8 +90,7 @@ void Agents::open_store(const Variant& first, milliseconds timeout) {
     index_ = world_->rank;
     count_ = world_->size;
     store_ = launch::open_store(*world_, timeout);
-    const launch::StoreAddress* const server = store_->server();  // none: the folder of a job on one host
-    master_ = server == nullptr ? "127.0.0.1" : server->host;
+    master_ = world_->on_one_host() ? "127.0.0.1" : world_->server.host;
     return;
   }
   const launch::Nodes nodes = console::nodes_of(options_, insecure, timeout);

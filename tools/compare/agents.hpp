@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/store.hpp"
 #include "cli/console/node_options.hpp"
-#include "launch/store.hpp"
 #include "launch/world.hpp"
 #include "tools/compare/other_cpu.hpp"
 #include "tools/compare/process.hpp"
@@ -79,7 +79,7 @@ class Agents {
   int count_ = 1;
   std::string master_;  // the host where the ranks of a run meet
   std::vector<std::string> hosts_;
-  std::unique_ptr<launch::Store> store_;
+  std::unique_ptr<Store> store_;
   int leg_ = 0;    // the number of the run, from 1
   int heard_ = 0;  // the number of the last run that failed
   std::chrono::steady_clock::time_point looked_{};

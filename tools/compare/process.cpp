@@ -82,7 +82,7 @@ class RunningProcess {
   }
 
   // Reads one buffer of its output. True if there may be more.
-  bool copy(launch::UniqueFd& pipe) {
+  bool copy(UniqueFd& pipe) {
     if (!pipe) return false;
     std::array<char, 65536> buffer;
     const ssize_t got = ::read(pipe.get(), buffer.data(), buffer.size());

@@ -50,7 +50,7 @@ class StoreExchange : public testing::Exchange {
 
  private:
   // Rank and parent do not share it: both call this only after the fork.
-  launch::Store& store() {
+  Store& store() {
     const std::lock_guard lock(mutex_);
     if (!store_) store_ = launch::net_store(at_, kMeeting);
     return *store_;
@@ -80,7 +80,7 @@ class StoreExchange : public testing::Exchange {
   const int size_;
   const std::string name_;
   std::mutex mutex_;
-  std::unique_ptr<launch::Store> store_;
+  std::unique_ptr<Store> store_;
 };
 
 }  // namespace
@@ -103,8 +103,8 @@ void Job::open_store() {
     count_ = world_->size;
     meeting_ = launch::open_store(*world_, kMeeting);
     address_ = world_->address;
-    const launch::StoreAddress* const server = meeting_->server();  // none: the folder of a job on one host
-    at_ = server == nullptr ? launch::StoreAddress{"127.0.0.1", 0, {}} : *server;
+    at_ = world_->server;
+    if (world_->on_one_host()) at_.host = "127.0.0.1";
     at_.port = 0;
     if (index_ == 0) {
       store_ = launch::hosted_store(at_, kMeeting);

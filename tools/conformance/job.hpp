@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/store.hpp"
 #include "cli/console/node_options.hpp"
 #include "launch/net/connection.hpp"
 #include "launch/rank_link.hpp"
-#include "launch/store.hpp"
 #include "launch/world.hpp"
 #include "testing/ranks.hpp"
 
@@ -51,8 +51,8 @@ class Job {
 
   console::NodeOptions options_;
   std::optional<launch::World> world_;  // none: one process on each node
-  std::unique_ptr<launch::Store> meeting_;
-  std::unique_ptr<launch::Store> store_;  // another one, at a known address
+  std::unique_ptr<Store> meeting_;
+  std::unique_ptr<Store> store_;  // another one, at a known address
   launch::StoreAddress at_;
   std::unique_ptr<launch::RankLink> link_;  // ends this process soon after another one
   std::string address_;

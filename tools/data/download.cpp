@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "base/file.hpp"
+#include "base/unique_fd.hpp"
 #include "cli/console/units.hpp"
-#include "launch/unique_fd.hpp"
 
 namespace ddprun::fetch {
 namespace {
@@ -31,7 +31,7 @@ bool exists(const std::string& path) {
 }
 
 void verify(const std::string& path, const RemoteFile& file, Stop& stop) {
-  const launch::UniqueFd opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!opened) throw_file_error("open", path, errno);
   Sha256 sum;
   sum.update_from(opened.get(), path, [&] { stop.check(); });

@@ -14,8 +14,8 @@
 #include <map>
 
 #include "base/subprocess.hpp"
+#include "base/unique_fd.hpp"
 #include "ddprun/error.hpp"
-#include "launch/unique_fd.hpp"
 #include "tools/doctor/collect.hpp"
 #include "tools/doctor/files.hpp"
 
@@ -46,7 +46,7 @@ Interface& find_or_add(std::vector<Interface>& interfaces, const std::string& na
 }
 
 int64_t mtu_of(const std::string& name) {
-  const launch::UniqueFd any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const UniqueFd any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};
   name.copy(request.ifr_name, sizeof request.ifr_name - 1);
   return any && ::ioctl(any.get(), SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;

@@ -168,7 +168,7 @@ class PeerServer::Service {
 
  private:
   struct Connection {
-    launch::UniqueFd socket;
+    UniqueFd socket;
     std::thread thread;
     std::atomic<bool> done{false};
   };
@@ -178,7 +178,7 @@ class PeerServer::Service {
       std::array<pollfd, 2> entries = {{{socket_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}}};
       if (::poll(entries.data(), entries.size(), -1) < 0 && errno != EINTR) return;
       if (entries[1].revents != 0) return;
-      launch::UniqueFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      UniqueFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       connections_.remove_if([](Connection& one) {
         const bool done = one.done;
         if (done) one.thread.join();
@@ -196,8 +196,8 @@ class PeerServer::Service {
 
   int port_;
   std::string token_;
-  launch::UniqueFd wake_;
-  launch::UniqueFd socket_;
+  UniqueFd wake_;
+  UniqueFd socket_;
   std::list<Connection> connections_;  // of thread_, and of the destructor after it
   std::thread thread_;
 };
@@ -213,7 +213,7 @@ int PeerServer::port() const {
 
 PeerPair measure(const PeerHost& to, const std::string& token, const PeersOptions& options) {
   PeerPair pair;
-  launch::UniqueFd socket;
+  UniqueFd socket;
   pair.connect_errno = connect_to(to.address, to.port, Clock::now() + options.connect_limit, socket);
   if (pair.connect_errno != 0) return pair;
   const int fd = socket.get();

@@ -28,7 +28,7 @@ std::string dump(const nlohmann::ordered_json& value) {
 // The host of a rank that tests.
 class Tester {
  public:
-  Tester(launch::Store& store, const PeersOptions& options, std::vector<int> ranks, std::size_t here)
+  Tester(Store& store, const PeersOptions& options, std::vector<int> ranks, std::size_t here)
       : store_(store), options_(options), ranks_(std::move(ranks)), here_(here) {}
 
   PeersReport run(const std::string& token) {
@@ -159,7 +159,7 @@ class Tester {
     }
   }
 
-  launch::Store& store_;
+  Store& store_;
   const PeersOptions& options_;
   const std::vector<int> ranks_;  // the one of each host that tests
   const std::size_t here_;
@@ -221,7 +221,7 @@ Interface choose_interface(const std::vector<Interface>& interfaces, const std::
   return *main;
 }
 
-PeersReport test_peers(launch::Store& store, int rank, int size, const PeersOptions& options) {
+PeersReport test_peers(Store& store, int rank, int size, const PeersOptions& options) {
   std::string here = options.host.empty() ? network_identity() : options.host;
   if (here.empty()) here = "rank " + std::to_string(rank);
   const auto hosts = store.allgather("peers/host", rank, size, here, options.timeout);

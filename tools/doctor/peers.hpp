@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "launch/store.hpp"
+#include "base/store.hpp"
 #include "tools/doctor/facts.hpp"
 
 namespace ddprun::doctor {
@@ -56,7 +56,7 @@ struct PeersReport {
 // Listens on one address of one interface; only peers with the job's random token are served. Takes about two seconds
 // per other host. What fails on a host is in the report. Throws Error(rendezvous) if ranks do not come, and as the
 // store does.
-PeersReport test_peers(launch::Store& store, int rank, int size, const PeersOptions& options);
+PeersReport test_peers(Store& store, int rank, int size, const PeersOptions& options);
 
 // Who tests with whom: in each round every host has at most one partner, and over all rounds every pair meets once.
 // partner_of() returns nothing if the host pauses in this round.

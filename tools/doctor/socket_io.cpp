@@ -36,8 +36,8 @@ Address address_of(const std::string& text, int port) {
   return address;
 }
 
-launch::UniqueFd open_socket(const Address& address) {
-  return launch::UniqueFd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+UniqueFd open_socket(const Address& address) {
+  return UniqueFd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ int wait_for(int fd, short events, Clock::time_point deadline) {
   }
 }
 
-int connect_to(const std::string& address, int port, Clock::time_point deadline, launch::UniqueFd& socket) {
+int connect_to(const std::string& address, int port, Clock::time_point deadline, UniqueFd& socket) {
   Address to = address_of(address, port);
   if (to.length == 0) return EADDRNOTAVAIL;
   socket = open_socket(to);
@@ -67,7 +67,7 @@ int connect_to(const std::string& address, int port, Clock::time_point deadline,
   return error;
 }
 
-int listen_on(const std::string& address, int& port, launch::UniqueFd& socket) {
+int listen_on(const std::string& address, int& port, UniqueFd& socket) {
   constexpr int kBacklog = 64;
   Address at = address_of(address, port);
   if (at.length == 0) return EADDRNOTAVAIL;

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string>
 
-#include "launch/unique_fd.hpp"
+#include "base/unique_fd.hpp"
 
 namespace ddprun::doctor {
 
@@ -16,9 +16,9 @@ using Clock = std::chrono::steady_clock;
 int wait_for(int fd, short events, Clock::time_point deadline);
 
 // Sockets are non-blocking. `address` is numeric, IPv4 or IPv6.
-int connect_to(const std::string& address, int port, Clock::time_point deadline, launch::UniqueFd& socket);
+int connect_to(const std::string& address, int port, Clock::time_point deadline, UniqueFd& socket);
 // `port` 0: any free one; returns the port in it.
-int listen_on(const std::string& address, int& port, launch::UniqueFd& socket);
+int listen_on(const std::string& address, int& port, UniqueFd& socket);
 void send_at_once(int fd);  // TCP_NODELAY
 
 int send_all(int fd, const void* data, std::size_t bytes, Clock::time_point deadline);

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/store.hpp"
 #include "cli/config/experiment.hpp"
 #include "ddprun/error.hpp"
-#include "launch/store.hpp"
 #include "tools/compare/process.hpp"
 #include "tools/tune/request.hpp"
 
@@ -51,7 +51,7 @@ class Session {
   const Request& request_;
   const config::Experiment& experiment_;
   launch::Nodes nodes_;
-  std::unique_ptr<launch::Store> store_;  // null: one host
+  std::unique_ptr<Store> store_;  // null: one host
   int64_t ranks_;
   int64_t all_ranks_;
   int number_ = 0;  // of the child, from 1

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 
-#include "launch/unique_fd.hpp"
+#include "base/unique_fd.hpp"
 #include "tools/data/sha256.hpp"
 #include "tools/data/some_file.hpp"
 
@@ -19,7 +19,7 @@ TEST_CASE("a file is read piece by piece, and reading can stop between pieces") 
   const ddprun::testing::TempDir folder;
   const std::string path = folder.write("file", std::string(1'000'000, 'a'));
   const auto read = [&](int most) {
-    const ddprun::launch::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const ddprun::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     Sha256 sum;
     int pieces = 0;
     sum.update_from(file.get(), path, [&] {

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "ddprun/error.hpp"
+#include "launch/meeting.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/process.hpp"
@@ -163,7 +164,7 @@ TEST_CASE("a host that cannot listen, or lacks the interface, is an error of tha
   CHECK(pair_of(result, 0, 2).at("bandwidth_bytes_per_s") > 0);
   CHECK(contains(pair_of(result, 0, 1).at("error"), "nowhere0"));
 
-  launch::UniqueFd socket;
+  UniqueFd socket;
   int port = 0;
   REQUIRE(listen_on("127.0.0.1", port, socket) == 0);
   const auto busy = result_of(over_loopback({"a", "b"}, [&](int rank, PeersOptions& options) {
@@ -204,7 +205,7 @@ TEST_CASE("a server serves nobody without the token, and ends while connections 
   CHECK(token != random_token());
   PeerHost to;
   to.address = "127.0.0.1";
-  std::vector<launch::UniqueFd> idle(70);  // more than are served at a time
+  std::vector<UniqueFd> idle(70);  // more than are served at a time
   {
     PeerServer server("127.0.0.1", 0, token);
     to.port = server.port();
@@ -223,7 +224,7 @@ TEST_CASE("garbage after the token ends the connection, not the server") {
   const std::string token = random_token();
   PeerServer server("127.0.0.1", 0, token);
   for (const std::string& garbage : {std::string("x"), std::string("S\xff\xff\xff\xff\xff\xff\xff\xff", 9)}) {
-    launch::UniqueFd socket;
+    UniqueFd socket;
     REQUIRE(connect_to("127.0.0.1", server.port(), Clock::now() + seconds(5), socket) == 0);
     const std::string text = token + garbage;
     CHECK(send_all(socket.get(), text.data(), text.size(), Clock::now() + seconds(5)) == 0);
@@ -310,7 +311,7 @@ std::string doctor_on_both(const Hosts& hosts, const std::function<std::string(i
   const std::string place = folder.path().string();
   const auto body = [&](Rank& rank) {
     const std::string number = std::to_string(rank.rank());
-    launch::UniqueFd agent;  // of torchrun, on the first host
+    UniqueFd agent;  // of torchrun, on the first host
     int port = kAgentPort;
     if (rank.rank() == 0 && listen_on(hosts.address(0), port, agent) != 0) throw std::runtime_error("no agent");
     const std::string command = variables(rank.rank()) + " timeout 60 " + DOCTOR_PROGRAM +

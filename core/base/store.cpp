@@ -1,11 +1,10 @@
-#include "launch/store.hpp"
+#include "base/store.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "ddprun/error.hpp"
 
-namespace ddprun::launch {
+namespace ddprun {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -64,30 +63,4 @@ std::vector<std::string> Store::allgather(const std::string& name, int rank, int
   return values;
 }
 
-namespace {
-
-class PrefixedStore final : public Store {
- public:
-  PrefixedStore(Store& store, std::string prefix) : store_(store), prefix_(std::move(prefix)) {}
-
-  void set(const std::string& key, std::string_view value) override { store_.set(prefix_ + key, value); }
-  std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
-    return store_.get(prefix_ + key, timeout);
-  }
-  std::vector<std::string> allgather(const std::string& name, int rank, int size, std::string_view value,
-                                     std::chrono::milliseconds timeout) override {
-    return store_.allgather(prefix_ + name, rank, size, value, timeout);
-  }
-
- private:
-  Store& store_;
-  const std::string prefix_;
-};
-
-}  // namespace
-
-std::unique_ptr<Store> prefixed_store(Store& store, std::string prefix) {
-  return std::make_unique<PrefixedStore>(store, std::move(prefix));
-}
-
-}  // namespace ddprun::launch
+}  // namespace ddprun
