@@ -6,15 +6,9 @@
 
 #include "base/log.hpp"
 #include "checkpoint/folder.hpp"
-#include "cli/command_line.hpp"
-#include "cli/commands.hpp"
 #include "cli/config/text.hpp"
 #include "cli/console/program.hpp"
 #include "cli/console/progress_bar.hpp"
-#include "cli/experiment.hpp"
-#include "cli/run/checks.hpp"
-#include "cli/run/rank.hpp"
-#include "launch/copies.hpp"
 #include "launch/cores.hpp"
 #include "launch/signal_thread.hpp"
 #include "launch/stop_signals.hpp"
@@ -200,7 +194,6 @@ ExitCode train(const Arguments& arguments) {
     return run::run_rank({std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", how_to_resume, own_log},
                          registry);
   }
-  if (!arguments.nodes.start_ranks()) launch::refuse_copies();
   const config::Experiment::Launch& settings = loaded.experiment.launch;
   launch::Nodes nodes = console::nodes_of(arguments.nodes, settings.insecure, seconds(settings.timeout));
   const bool one_node = nodes.count == 1;

@@ -1,5 +1,7 @@
 #include "launch/world.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
@@ -9,7 +11,6 @@
 #include "base/parse_number.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/host_identity.hpp"
-#include "launch/starter.hpp"
 
 namespace ddprun::launch {
 namespace {
@@ -47,8 +48,6 @@ constexpr Variables kLaunchers[] = {
      "SLURM_STEP_ID", "SLURM_STEP_NUM_NODES", "SLURM_STEP_NODELIST"},
     {"a PMI launcher", "PMI_RANK", "PMI_RANK", "PMI_SIZE", "PMI_LOCAL_RANK", "PMI_LOCAL_SIZE"}};
 constexpr Variables kEnvironment = {"env://", nullptr, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
-// Rank variables of launchers that ddprun does not know.
-constexpr const char* kUnknown[] = {"PMIX_RANK", "FLUX_TASK_RANK", "JSM_NAMESPACE_RANK", "ALPS_APP_PE", "MPIRUN_RANK"};
 
 constexpr const char* kAgentStore = "TORCHELASTIC_USE_AGENT_STORE";
 
@@ -159,7 +158,7 @@ void find_master(World& world, const Variables& launcher) {
     return;
   }
   const bool on_one_host = world.local_size == world.size;
-  if (world.job.empty() && on_one_host) world.job = std::to_string(starter_of_ranks(launcher.rank));
+  if (world.job.empty() && on_one_host) world.job = std::to_string(::getppid());
   if (world.job.empty()) {
     refuse(
         "MASTER_PORT is not set, and " + world.launcher +
@@ -225,13 +224,6 @@ std::optional<World> discover(std::optional<int> nproc) {
     require(environment, "MASTER_PORT");
     return from(environment, nproc);
   }
-  for (const char* variable : kUnknown) {
-    if (!is_set(variable)) continue;
-    refuse(
-        std::string(variable) + " = " + value_of(variable) +
-        " is the rank of a launcher that ddprun does not know: set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for "
-        "each rank, or use srun, mpirun or torchrun");
-  }
   return std::nullopt;
 }
 
@@ -240,7 +232,6 @@ void forget_launcher() {
   for (const char* variable : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", kAgentStore}) {
     ::unsetenv(variable);
   }
-  for (const char* variable : kUnknown) ::unsetenv(variable);
 }
 
 void locate(World& world, Store& store, std::chrono::milliseconds timeout) {

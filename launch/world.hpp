@@ -47,10 +47,10 @@ struct World {
 //
 // Where the ranks meet: MASTER_ADDR and MASTER_PORT. Without MASTER_ADDR: this host if all ranks are on it, or the
 // first host of the Slurm step. Without MASTER_PORT: port_of() the job's id. If the launcher gives no id, the id is the
-// pid of the launcher, which only ranks on one host have in common.
+// pid of the launcher, the parent of all ranks on one host.
 //
 // `nproc`: ranks on this host, if the command line gives a number. Throws Error(rendezvous) that names the variable if
-// variables are missing, or contradict each other or `nproc`, and for a rank of a launcher that ddprun does not know.
+// variables are missing, or contradict each other or `nproc`.
 std::optional<World> discover(std::optional<int> nproc);
 
 // Unsets the variables in which discover() finds a rank of another launcher, so that child processes are not ranks of

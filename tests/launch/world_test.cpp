@@ -297,11 +297,6 @@ TEST_CASE("a launcher that started one process is no launcher") {
   CHECK(!discover(std::nullopt));
 }
 
-TEST_CASE("ranks of an unknown launcher do not each start a job") {
-  check_refused({{"PMIX_RANK", "1"}}, "PMIX_RANK = 1 is the rank of a launcher that ddprun does not know");
-  check_refused({{"FLUX_TASK_RANK", "0"}}, "set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
-}
-
 TEST_CASE("torchrun's variables are used even under an MPI launcher") {
   Variables both = kTorchrun;
   both.insert(kOpenMpi.begin(), kOpenMpi.end());
