@@ -6,7 +6,6 @@
 
 #include "base/log.hpp"
 #include "ddprun/error.hpp"
-#include "launch/clocks.hpp"
 #include "launch/cores.hpp"
 #include "launch/files.hpp"
 #include "launch/net/address.hpp"
@@ -120,8 +119,6 @@ void find_place(World& world, Store& store, milliseconds timeout) {
   if (world.on_one_host()) return;
   share_cores(world, store, timeout);
   exchange_routes(world, store, timeout);
-  if (world.local_size == world.size) return;
-  if (const std::string line = compare_clocks(world, store, timeout); !line.empty()) log::warning(line);
 }
 
 std::unique_ptr<Store> hosted_store(StoreAddress& address, milliseconds timeout) {
