@@ -15,7 +15,6 @@
 #include "launch/cores.hpp"
 #include "launch/identity.hpp"
 #include "launch/meeting.hpp"
-#include "launch/supervisor.hpp"
 #include "launch/world.hpp"
 #include "plugin/registry.hpp"
 #include "train/device/cuda.hpp"
@@ -172,7 +171,6 @@ Group init(const GroupOptions& options) {
   auto state = ddp::JoinedState::make();
   launch::World& world = state->world;
   if (job == nullptr) {
-    launch::follow_launcher();
     if (const auto found = launch::discover(std::nullopt)) world = *found;
     world.insecure = options.insecure;
     if (world.size > 1) {

@@ -1,7 +1,8 @@
 #include "launch/child.hpp"
 
 #include <fcntl.h>
-#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,40 +15,75 @@
 namespace ddprun::launch {
 namespace {
 
-// What posix_spawn does between fork and exec.
-class SpawnPlan {
- public:
-  SpawnPlan(int out, int err) {
-    ::posix_spawn_file_actions_init(&actions_);
-    ::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_adddup2(&actions_, out, STDOUT_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions_, err, STDERR_FILENO);
+[[noreturn]] void fail_to_start(const std::string& program, int error) {
+  throw Error(ExitCode::failure, "cannot start a rank: " + program + std::strerror(error));
+}
 
-    sigset_t none;
-    ::sigemptyset(&none);
-    sigset_t all;
-    ::sigfillset(&all);
-    ::sigdelset(&all, SIGUSR2);  // a rank that cannot handle it yet must not end
-    ::posix_spawnattr_init(&attributes_);
-    ::posix_spawnattr_setpgroup(&attributes_, 0);
-    ::posix_spawnattr_setsigmask(&attributes_, &none);
-    ::posix_spawnattr_setsigdefault(&attributes_, &all);
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+void reset_signals() {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    if (signal != SIGUSR2) ::signal(signal, SIG_DFL);  // a rank that cannot handle SIGUSR2 yet must not end
   }
-  ~SpawnPlan() {
-    ::posix_spawnattr_destroy(&attributes_);
-    ::posix_spawn_file_actions_destroy(&actions_);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+}  // namespace
+
+Pipe make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    throw Error(ExitCode::failure, std::string("the launcher cannot make a pipe: ") + std::strerror(errno));
   }
-  SpawnPlan(const SpawnPlan&) = delete;
-  SpawnPlan& operator=(const SpawnPlan&) = delete;
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
 
-  const posix_spawn_file_actions_t* actions() const { return &actions_; }
-  const posix_spawnattr_t* attributes() const { return &attributes_; }
+Child fork_child(const std::function<void()>& body) {
+  Pipe out = make_pipe(), err = make_pipe();
+  const pid_t parent = ::getpid();
+  Child child{::fork(), {}, {}};
+  if (child.pid < 0) fail_to_start("", errno);
+  if (child.pid == 0) {
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);  // it ended before the prctl call, so no signal comes
+    reset_signals();
+    ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+    ::dup2(out.write.get(), STDOUT_FILENO);
+    ::dup2(err.write.get(), STDERR_FILENO);
+    out = Pipe();
+    err = Pipe();
+    body();
+    ::_exit(127);
+  }
+  ::setpgid(child.pid, child.pid);  // before anybody sends a signal to the group
+  for (const Pipe* pipe : {&out, &err}) ::fcntl(pipe->read.get(), F_SETFL, O_NONBLOCK);
+  child.out = std::move(out.read);
+  child.err = std::move(err.read);
+  return child;
+}
 
- private:
-  posix_spawn_file_actions_t actions_;
-  posix_spawnattr_t attributes_;
-};
+Child spawn(const std::vector<std::string>& command, const std::vector<std::string>& environment,
+            const std::function<void()>& before_exec) {
+  if (command.empty()) throw Error(ExitCode::failure, "cannot start a rank: no program was given");
+  const auto argv = pointers(command), variables = pointers(environment);
+  Pipe failed = make_pipe();  // ends at exec, or has the errno of exec
+  Child child = fork_child([&] {
+    before_exec();
+    ::execvpe(argv[0], argv.data(), variables.data());
+    const int error = errno;
+    if (::write(failed.write.get(), &error, sizeof error) < 0) ::_exit(126);
+  });
+  failed.write.reset();
+  int error = 0;
+  ssize_t got = 0;
+  while ((got = ::read(failed.read.get(), &error, sizeof error)) < 0 && errno == EINTR) {
+  }
+  if (got <= 0) return child;
+  while (::waitpid(child.pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  fail_to_start(command[0] + ": ", error);
+}
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
   std::vector<char*> result;
@@ -56,39 +92,11 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return result;
 }
 
-}  // namespace
-
-Pipe make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(ExitCode::failure, std::string("cannot make a pipe for a rank's output: ") + std::strerror(errno));
-  }
-  Pipe pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
-  ::fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
-  return pipe;
-}
-
-Child spawn(const std::vector<std::string>& command, const std::vector<std::string>& environment) {
-  if (command.empty()) throw Error(ExitCode::failure, "cannot start a rank: no program was given");
-  Pipe out = make_pipe();
-  Pipe err = make_pipe();
-  const SpawnPlan plan(out.write.get(), err.write.get());
-  Child child;
-  const int error = ::posix_spawnp(&child.pid, command[0].c_str(), plan.actions(), plan.attributes(),
-                                   pointers(command).data(), pointers(environment).data());
-  if (error != 0) {
-    throw Error(ExitCode::failure, "cannot start a rank: " + command[0] + ": " + std::strerror(error));
-  }
-  child.out = std::move(out.read);
-  child.err = std::move(err.read);
-  return child;
-}
-
 std::vector<std::string> environment_with(const std::vector<std::string>& added) {
   const std::vector<std::string> own = {
-      "DDPRUN_RANK=",    "DDPRUN_WORLD_SIZE=",   "DDPRUN_LOCAL_RANK=", "DDPRUN_LOCAL_WORLD_SIZE=",
-      "DDPRUN_JOB_DIR=", "DDPRUN_LAUNCHER_PID=", "DDPRUN_STORE=",      "DDPRUN_TTY="};
-  // posix_spawn passes both if a variable is there twice, and getenv finds the first.
+      "DDPRUN_RANK=",    "DDPRUN_WORLD_SIZE=", "DDPRUN_LOCAL_RANK=", "DDPRUN_LOCAL_WORLD_SIZE=",
+      "DDPRUN_JOB_DIR=", "DDPRUN_STORE=",      "DDPRUN_TTY="};
+  // If a variable is there twice, getenv finds the first.
   const auto replaced = [&](const std::string& variable) {
     const std::string name = variable.substr(0, variable.find('=') + 1);
     return std::any_of(added.begin(), added.end(), [&](const std::string& each) { return each.starts_with(name); });

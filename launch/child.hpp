@@ -1,8 +1,9 @@
-// One rank as a child process.
+// Child processes of the launcher: the ranks; and programs that the tools start.
 #pragma once
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,19 +17,28 @@ struct Child {
   UniqueFd err;
 };
 
-// Closed on exec; the read end does not block. Throws Error(failure).
+// Both ends are closed on exec. make_pipe() throws Error(failure).
 struct Pipe {
   UniqueFd read;
   UniqueFd write;
 };
 Pipe make_pipe();
 
-// Starts `command` (argv; command[0] is a path, or a name on PATH) in a process group of its own, with stdin from
-// /dev/null, exactly the variables of `environment` ("NAME=value"), and no signal blocked or ignored. Throws
+// Forks a process that runs `body` and then exits with 127. It has a process group of its own, stdin from /dev/null,
+// and no signal blocked or ignored, except SIGUSR2. It is killed when the calling thread ends, however that ends: call
+// it on the main thread. Throws Error(failure).
+Child fork_child(const std::function<void()>& body);
+
+// Such a process that runs `command` (argv; command[0] is a path, or a name on PATH) with exactly the variables of
+// `environment` ("NAME=value"). It calls `before_exec` first, which may call only async-signal-safe functions. Throws
 // Error(failure) that names the program.
-Child spawn(const std::vector<std::string>& command, const std::vector<std::string>& environment);
+Child spawn(const std::vector<std::string>& command, const std::vector<std::string>& environment,
+            const std::function<void()>& before_exec = [] {});
 
 // This process's environment, with a rank's DDPRUN_ variables replaced by `added`.
 std::vector<std::string> environment_with(const std::vector<std::string>& added);
+
+// `strings` as argv or environ, with the null at the end. The strings must outlive the result.
+std::vector<char*> pointers(const std::vector<std::string>& strings);
 
 }  // namespace ddprun::launch

@@ -6,8 +6,7 @@
 #include <sstream>
 
 #include "ddprun/error.hpp"
-#include "launch/files.hpp"
-#include "launch/supervisor.hpp"
+#include "launch/job_folder.hpp"
 
 namespace ddprun::launch {
 namespace {

@@ -1,5 +1,4 @@
-// Failure records: the errors that ranks report, as files in the job's folder. report_failure() of supervisor.hpp
-// writes them.
+// Failure records: the errors that ranks report, as files in the job's folder.
 #pragma once
 
 #include <chrono>
@@ -17,6 +16,10 @@ struct Failure {
   std::chrono::nanoseconds time{};  // CLOCK_MONOTONIC, which is the same for all processes of a host
   std::string message;
 };
+
+// A rank calls this before it exits with a failure: writes code and text to the job's folder, so that the launcher can
+// find the first cause. Does nothing without a job folder. Thread-safe.
+void report_failure(const std::string& job_dir, int rank, ExitCode code, const std::string& message) noexcept;
 
 // What `rank` reported: the first report if there are several. Nothing without a report. Throws Error(failure) if the
 // record cannot be read. Thread-safe.

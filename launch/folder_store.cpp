@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <system_error>
+#include <thread>
 
 #include "ddprun/error.hpp"
 #include "launch/failure.hpp"
-#include "launch/files.hpp"
-#include "launch/folder_watch.hpp"
+#include "launch/job_folder.hpp"
 #include "launch/meeting.hpp"
 
 namespace ddprun::launch {
@@ -13,6 +13,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
+constexpr std::chrono::microseconds kLongestPause{1000};  // between two looks for a key
 constexpr std::size_t kLongestName = 255;  // NAME_MAX of common Linux file systems
 
 // "key.", then the key with all characters but letters, digits, '-' and '_' as %XX. So each key has a unique name
@@ -55,15 +56,14 @@ class FolderStore : public Store {
     const std::string path = folder_ + "/" + file_name(key);
     if (auto value = read_whole(path)) return std::move(*value);
     const auto begin = Clock::now();
-    FolderWatch watch(folder_);
-    while (true) {
+    for (std::chrono::microseconds pause{50};; pause = std::min(2 * pause, kLongestPause)) {
       const auto failure = first_failure(folder_);
       // After the check for a failure, so that a key set before the failure is found.
       if (auto value = read_whole(path)) return std::move(*value);
       if (failure) throw_echo(*failure, key);
       const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
       if (waited >= timeout) throw_late(key, waited);
-      watch.wait(timeout - waited);
+      std::this_thread::sleep_for(std::min<std::chrono::microseconds>(pause, timeout - waited));
     }
   } catch (const std::system_error& error) {
     throw Error(ExitCode::rendezvous, "store: cannot read the key \"" + key + "\": " + error.what());

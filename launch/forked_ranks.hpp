@@ -19,15 +19,16 @@ class ForkedRanks {
 
   // Forks `count` processes. Call it while there is one thread, and before anything happens that a rank must not
   // inherit. Throws Error(failure).
-  ForkedRanks(int count, Main main);
+  ForkedRanks(int count, const Main& main);
   // Ends those that were not started.
   ~ForkedRanks();
   ForkedRanks(const ForkedRanks&) = delete;
   ForkedRanks& operator=(const ForkedRanks&) = delete;
 
-  // As spawn(), by a process that waits; nothing if there is none left. /proc shows this process's command line for
-  // the rank, and as much of `environment` as there is space for, from the end.
-  std::optional<Child> start(const std::vector<std::string>& command, const std::vector<std::string>& environment);
+  // As spawn(), by a process that waits; nothing if there is none left. Calls `before_start` with its id first. /proc
+  // shows this process's command line and variables for the rank, but its name there is "ddprun-rank<N>".
+  std::optional<Child> start(const std::vector<std::string>& command, const std::vector<std::string>& environment,
+                             const std::function<void(pid_t)>& before_start);
 
  private:
   struct Waiting {

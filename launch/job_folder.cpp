@@ -5,11 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 
+#include "base/file.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::launch {
@@ -18,24 +22,21 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "ddprun-job-";
-constexpr const char* kLock = "/lock";
+constexpr std::time_t kYoung = 60;  // seconds: its launcher may not have locked it yet
 
-[[noreturn]] void fail_to_lock(const std::string& path) {
-  throw Error(ExitCode::failure, "the job's folder " + path + " cannot be locked: " + std::strerror(errno));
+std::error_code error_of(int number) {
+  return {number, std::generic_category()};
 }
 
-bool is_mine(const std::string& folder) {
-  struct stat status {};
+bool is_mine(const std::string& folder, struct stat& status) {
   return ::lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
 }
 
-// The lock file gets its name only after it is locked, so an unlocked "lock" means that its owner is dead.
-UniqueFd make_lock(const std::string& folder) {
-  const std::string aside = folder + "/lock.aside";
-  UniqueFd lock(::open(aside.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) fail_to_lock(folder);
-  if (::rename(aside.c_str(), (folder + kLock).c_str()) != 0) fail_to_lock(folder);
-  return lock;
+// On a file system without locks for folders, nothing is stale.
+UniqueFd lock(const std::string& folder) {
+  UniqueFd file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (file && ::flock(file.get(), LOCK_EX | LOCK_NB) != 0) file.reset();
+  return file;
 }
 
 void remove_folder(const std::string& folder) noexcept {
@@ -44,10 +45,9 @@ void remove_folder(const std::string& folder) noexcept {
 }
 
 void remove_if_stale(const std::string& folder) {
-  if (!is_mine(folder)) return;
-  // There is no lock yet: its launcher is just creating the folder, or died in these microseconds. Leave it.
-  const UniqueFd lock(::open((folder + kLock).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) remove_folder(folder);
+  struct stat status {};
+  if (!is_mine(folder, status) || std::time(nullptr) - status.st_mtime < kYoung) return;
+  if (const UniqueFd locked = lock(folder)) remove_folder(folder);
 }
 
 }  // namespace
@@ -59,7 +59,9 @@ std::string job_folder_base() {
            ::access(folder, W_OK | X_OK) == 0;
   };
   // After su or sudo the variable still names the other user's folder.
-  if (const char* runtime = std::getenv("XDG_RUNTIME_DIR"); can_write(runtime) && is_mine(runtime)) return runtime;
+  struct stat status {};
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  if (can_write(runtime) && is_mine(runtime, status)) return runtime;
   const char* temporary = std::getenv("TMPDIR");
   return can_write(temporary) ? temporary : "/tmp";
 }
@@ -70,12 +72,7 @@ JobFolder::JobFolder() : path_(job_folder_base() + "/" + std::string(kPrefix) + 
                                        "; set XDG_RUNTIME_DIR to a folder of this user, or TMPDIR to a folder in which "
                                        "this user may write");
   }
-  try {
-    lock_ = make_lock(path_);
-  } catch (...) {
-    remove_folder(path_);
-    throw;
-  }
+  lock_ = lock(path_);
 }
 
 JobFolder::~JobFolder() {
@@ -88,6 +85,42 @@ void remove_stale_job_folders(const std::string& base) noexcept try {
   }
 } catch (const std::exception&) {
   // Another launcher removed the entry meanwhile, or the base cannot be read: our job does not depend on it.
+}
+
+void require_private(const std::string& folder) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ExitCode::rendezvous, "the job's folder " + folder + " " + why);
+  };
+  struct stat status {};
+  if (::lstat(folder.c_str(), &status) != 0) refuse(std::string("cannot be used: ") + std::strerror(errno));
+  if (!S_ISDIR(status.st_mode)) refuse("is not a folder");
+  if (status.st_uid != ::geteuid()) refuse("belongs to another user (uid " + std::to_string(status.st_uid) + ")");
+  if ((status.st_mode & 077) != 0) {
+    char mode[8];
+    std::snprintf(mode, sizeof mode, "%04o", status.st_mode & 07777U);
+    refuse(std::string("can be entered by others (mode ") + mode + "); chmod 700 it");
+  }
+}
+
+std::error_code publish(const std::string& folder, const std::string& name, std::string_view content) {
+  static std::atomic<unsigned> serial{0};
+  const std::string aside = folder + "/aside." + std::to_string(::getpid()) + "." + std::to_string(serial++);
+  const UniqueFd file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) return error_of(errno);
+  int error = write_all(file.get(), content);
+  // link() fails if the name exists; rename() would overwrite the file.
+  if (error == 0 && ::link(aside.c_str(), (folder + "/" + name).c_str()) != 0) error = errno;
+  ::unlink(aside.c_str());
+  return error_of(error);
+}
+
+std::optional<std::string> read_whole(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file && errno == ENOENT) return std::nullopt;
+  std::string content;
+  const int error = file ? read_all(file.get(), content) : errno;
+  if (error != 0) throw std::system_error(error_of(error), path);
+  return content;
 }
 
 }  // namespace ddprun::launch

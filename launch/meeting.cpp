@@ -7,7 +7,7 @@
 #include "base/log.hpp"
 #include "ddprun/error.hpp"
 #include "launch/cores.hpp"
-#include "launch/files.hpp"
+#include "launch/job_folder.hpp"
 #include "launch/net/address.hpp"
 #include "launch/net/net_store.hpp"
 #include "launch/net/store_server.hpp"

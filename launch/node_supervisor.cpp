@@ -12,15 +12,12 @@
 #include <optional>
 #include <sstream>
 
-#include "launch/files.hpp"
 #include "launch/first_cause.hpp"
-#include "launch/folder_watch.hpp"
 #include "launch/guardian.hpp"
 #include "launch/job_folder.hpp"
 #include "launch/job_output.hpp"
 #include "launch/net/address.hpp"
 #include "launch/net/hub.hpp"
-#include "launch/oom_kills.hpp"
 #include "launch/progress.hpp"
 #include "launch/rank_processes.hpp"
 #include "launch/signal_thread.hpp"
@@ -36,24 +33,14 @@ using std::chrono::milliseconds;
 // The time from the first failure until the other ranks are killed. Failures that follow from it arrive meanwhile, and
 // one of them may turn out to be the first cause.
 constexpr milliseconds kCollect{100};
-// Between two looks at the progress of the ranks, so that a slow rank is named within a few steps; and between two
-// messages about it to node 0, which may get them from many nodes.
+// The longest time between two looks at the ranks, so that a slow rank is named within a few steps; and between two
+// messages about their progress to node 0, which may get them from many nodes.
 constexpr milliseconds kLook{50}, kReport{1000};
 // How old the place of a rank may be. On one host two looks must agree: ranks do not end a step at the same moment.
 constexpr milliseconds kAgeHere{25}, kAgeOfOthers{1200};
-constexpr milliseconds kTick{50};  // polling interval without inotify
 // How long a node waits until the others have reported how their ranks ended: longer than it takes to notice a lost
 // node.
 constexpr milliseconds kVerdictLimit = Hub::kSilence + milliseconds(1000);
-
-std::string this_oom_file() {
-  // /proc files report no size and have another owner, so read_whole() does not fit.
-  std::string text;
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/proc/self/cgroup", "re"), &std::fclose);
-  std::array<char, 4096> chunk{};
-  while (file && std::fgets(chunk.data(), chunk.size(), file.get()) != nullptr) text += chunk.data();
-  return oom_file(text);
-}
 
 class Supervisor {
  public:
@@ -62,8 +49,6 @@ class Supervisor {
       : job_(job),
         peers_(peers),
         output_(peers == nullptr ? 0 : peers->first_rank(), job.nproc, job.log_dir),
-        oom_file_(this_oom_file()),
-        oom_before_(oom_kills(oom_file_)),
         stalls_(peers == nullptr ? kAgeHere : kAgeOfOthers) {}
 
   Verdict run() {
@@ -75,14 +60,13 @@ class Supervisor {
       JobFolder folder;
       table_ = ProgressTable::create(folder.path(), job_.nproc);
       Guardian guardian(folder.path());
-      FolderWatch reports(folder.path());
       // If the launcher itself fails (no descriptor, no memory), the destructor of `ranks` ends them.
       RankProcesses ranks(job_.command, placement_in(folder.path()), folder.path(), *table_, guardian,
                           job_.forked.get());
       ranks_ = &ranks;
-      while (ranks.live() > 0) turn(signals, reports);
+      while (ranks.live() > 0) turn(signals);
       drain();
-      wait_for_peers(signals, reports);
+      wait_for_peers(signals);
       verdict = judge();
       broken_off = verdict.code != ExitCode::ok && (!verdict.stopped || ranks.killed());
     }
@@ -122,12 +106,12 @@ class Supervisor {
   }
 
   // After the ranks of this node have ended: the first cause may be on another one.
-  void wait_for_peers(Signals& signals, FolderWatch& reports) {
+  void wait_for_peers(Signals& signals) {
     if (peers_ == nullptr) return;
     peers_->announce_ends(own_ends());
     std::optional<Clock::time_point> limit;
     while (peers_->connected() && !peers_->have_ended() && !(limit && Clock::now() >= *limit)) {
-      turn(signals, reports);
+      turn(signals);
       if ((failing_ || ranks_->killed()) && !limit) {
         limit = (may_still_save() ? *kill_at_ : Clock::now()) + kVerdictLimit;
       }
@@ -135,8 +119,8 @@ class Supervisor {
   }
 
   // One iteration of the loop: waits for the first event and handles it.
-  void turn(Signals& signals, FolderWatch& reports) {
-    std::vector<pollfd> entries{{signals.fd(), POLLIN, 0}, {reports.fd(), POLLIN, 0}};
+  void turn(Signals& signals) {
+    std::vector<pollfd> entries{{signals.fd(), POLLIN, 0}};
     for (const Screen* screen : output_.screens()) {
       if (screen->pending()) entries.push_back({screen->fd(), POLLOUT, 0});
     }
@@ -147,11 +131,10 @@ class Supervisor {
       }
     }
     if (peers_ != nullptr && peers_->connected()) entries.push_back({peers_->fd(), POLLIN, 0});
-    ::poll(entries.data(), entries.size(), poll_timeout(reports));
+    ::poll(entries.data(), entries.size(), poll_timeout());
 
     hear_peers();
     read_pipes();
-    reports.drain();
     while (const auto signal = signals.next()) {
       if (*signal == SIGUSR2) ranks_->request_collectives(0);
       if (*signal != SIGCHLD && *signal != SIGUSR2) on_stop_signal(*signal);
@@ -167,7 +150,7 @@ class Supervisor {
 
   void hear_peers() {
     if (peers_ == nullptr) return;
-    next_ping_ = peers_->turn();
+    peers_->turn();
     if (peers_->failing()) begin_to_fail();
     for (const RankPlace& place : peers_->take_stuck()) on_stuck_rank(place);
     if (const auto signal = peers_->stop_signal(); signal && stop_signal_ == 0) on_stop_signal(*signal);
@@ -179,22 +162,10 @@ class Supervisor {
     show_stack(place.rank);
   }
 
-  int poll_timeout(const FolderWatch& reports) const {
-    std::optional<Clock::time_point> next;
-    const auto consider = [&](std::optional<Clock::time_point> time) {
-      if (time && (!next || *time < *next)) next = time;
-    };
-    if (!ranks_->killed()) {
-      consider(kill_at_);
-      if (!failing_) consider(ranks_->stopped_too_long());
-    }
-    for (const Screen* screen : output_.screens()) consider(screen->due());
-    if (reports.fd() < 0) consider(Clock::now() + kTick);
-    consider(next_ping_);
-    if (!ranks_->killed()) consider(next_look_);
-    if (!next) return -1;
-    const auto left = std::chrono::ceil<milliseconds>(*next - Clock::now()).count();
-    return static_cast<int>(std::max<long>(left, 0));
+  int poll_timeout() const {
+    milliseconds left = kLook;
+    if (kill_at_ && !ranks_->killed()) left = std::min(left, std::chrono::ceil<milliseconds>(*kill_at_ - Clock::now()));
+    return static_cast<int>(std::max(left.count(), milliseconds::rep{0}));
   }
 
   // The number of ranks, from the first, whose output may be read now: all, only rank 0, or none. Ranks that print
@@ -280,8 +251,8 @@ class Supervisor {
 
   // On node 0: names the ranks for which the others wait. Other nodes report their progress to node 0.
   void watch_progress(Clock::time_point now) {
-    if (now < next_look_ || ranks_->killed()) return;
-    next_look_ = now + (job_.nodes.rank == 0 ? kLook : kReport);
+    if (now < next_report_ || ranks_->killed()) return;
+    next_report_ = now + (job_.nodes.rank == 0 ? kLook : kReport);
     std::vector<Progress> own;
     for (int local = 0; local < job_.nproc; ++local) own.push_back(table_->get(local));
     if (job_.nodes.rank != 0) return peers_->report_progress(own);
@@ -307,7 +278,7 @@ class Supervisor {
   void on_time(Clock::time_point now) {
     watch_progress(now);
     for (Screen* screen : output_.screens()) screen->release_due(now);
-    if (const auto limit = ranks_->stopped_too_long(); limit && now >= *limit) begin_to_fail();
+    if (ranks_->stopped_too_long()) begin_to_fail();
     if (!kill_at_ || now < *kill_at_) return;
     if (!ranks_->killed()) grace_ended_ = in_grace_;
     ranks_->kill();
@@ -315,14 +286,8 @@ class Supervisor {
 
   std::vector<RankEnd> own_ends() const {
     std::vector<RankEnd> ends = ranks_->ends();
-    const bool memory_limit = oom_kills(oom_file_) > oom_before_;
-    const std::string host = host_name();
-    for (RankEnd& end : ends) {
-      end.memory_limit = memory_limit;
-      end.host = host;
-      // A rank that was slow to finish may have succeeded all the same.
-      end.hung = end.killed_by_launcher && stalls_.hangs(end.rank, end.progress);
-    }
+    // A rank that was slow to finish may have succeeded all the same.
+    for (RankEnd& end : ends) end.hung = end.killed_by_launcher && stalls_.hangs(end.rank, end.progress);
     return ends;
   }
 
@@ -384,8 +349,6 @@ class Supervisor {
   const Job& job_;
   Peers* const peers_;
   JobOutput output_;
-  const std::string oom_file_;
-  const std::optional<int64_t> oom_before_;
   std::unique_ptr<ProgressTable> table_;
   RankProcesses* ranks_ = nullptr;
   bool failing_ = false;
@@ -394,8 +357,7 @@ class Supervisor {
   std::optional<Clock::time_point> kill_at_;  // the end of the grace period, or of kCollect
   bool in_grace_ = false;                     // kill_at_ is the end of the grace period
   bool grace_ended_ = false;                  // before all ranks had
-  std::optional<Clock::time_point> next_ping_;
-  Clock::time_point next_look_{};
+  Clock::time_point next_report_{};
   StallWatch stalls_;
 };
 

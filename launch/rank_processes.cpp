@@ -6,9 +6,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <fstream>
+#include <sstream>
 
 #include "base/wrap.hpp"
 #include "launch/failure.hpp"
+#include "launch/job_folder.hpp"
+#include "launch/net/address.hpp"
 #include "launch/signal_thread.hpp"
 
 namespace ddprun::launch {
@@ -30,22 +34,49 @@ std::vector<std::string> environment_of(int local, const Placement& placement, c
     add("LOCAL_WORLD_SIZE", std::to_string(placement.count));
   }
   add("DDPRUN_JOB_DIR", folder);
-  add("DDPRUN_LAUNCHER_PID", std::to_string(::getpid()));
   if (const int columns = columns_of(STDERR_FILENO); columns > 0) add("DDPRUN_TTY", std::to_string(columns));
   return environment_with(added);
 }
 
+int64_t oom_kills_here() {
+  return oom_kills(read_whole("/proc/self/cgroup").value_or(""));
+}
+
 }  // namespace
 
+int64_t oom_kills(const std::string& cgroup, const std::string& mount) {
+  std::istringstream lines(cgroup);
+  for (std::string line; std::getline(lines, line);) {  // "hierarchy:controllers:/path"; version 2 is "0::/path"
+    const std::size_t controllers = line.find(':') + 1, path = line.find(':', controllers) + 1;
+    if (controllers == 0 || path == 0) continue;
+    const std::string names = "," + line.substr(controllers, path - controllers - 1) + ",";
+    std::string file;
+    if (names == ",,") file = mount + line.substr(path) + "/memory.events";
+    if (names.find(",memory,") != names.npos) file = mount + "/memory" + line.substr(path) + "/memory.oom_control";
+    std::ifstream counters(file);
+    std::string name;
+    for (int64_t count = 0; counters >> name >> count;) {
+      if (name == "oom_kill") return count;
+    }
+  }
+  return 0;
+}
+
 RankProcesses::RankProcesses(const std::vector<std::string>& command, const Placement& placement, std::string folder,
-                             const ProgressTable& table, Guardian& guardian, ForkedRanks* forked)
-    : first_(placement.first), folder_(std::move(folder)), table_(table), guardian_(guardian) {
+                             const ProgressTable& table, const Guardian& guardian, ForkedRanks* forked)
+    : first_(placement.first),
+      folder_(std::move(folder)),
+      table_(table),
+      guardian_(guardian),
+      oom_before_(oom_kills_here()) {
   try {
     for (int local = 0; local < placement.count; ++local) {
       const auto environment = environment_of(local, placement, folder_);
-      auto child = forked == nullptr ? std::nullopt : forked->start(command, environment);
-      ranks_.push_back({child ? std::move(*child) : spawn(command, environment), {}, {}});
-      guardian_.entrust(ranks_.back().child.pid);
+      auto child = forked == nullptr ? std::nullopt : forked->start(command, environment, [&](pid_t pid) {
+        guardian_.entrust(pid);
+      });
+      if (!child) child = spawn(command, environment, [&] { guardian_.entrust(::getpid()); });
+      ranks_.push_back({std::move(*child), {}, {}});
     }
   } catch (...) {
     kill();
@@ -112,11 +143,13 @@ RankEnd RankProcesses::end_of(const Rank& rank, int status) const {
   const auto local = static_cast<int>(&rank - ranks_.data());
   end.rank = first_ + local;
   end.pid = rank.child.pid;
+  end.host = host_name();
   end.time = Clock::now().time_since_epoch();
   end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   end.failure = reported(end.rank);
   if (end.signal != 0) end.crash = crash_of(folder_, end.rank);
+  end.memory_limit = end.signal == SIGKILL && oom_kills_here() > oom_before_;
   end.progress = table_.get(local);
   end.stopped = rank.stopped && Clock::now() - *rank.stopped >= kStoppedLimit;
   end.killed_by_launcher = killed_at_ && !end.failure;
@@ -129,14 +162,10 @@ std::optional<Failure> RankProcesses::reported(int rank) const {
   return failure;
 }
 
-std::optional<RankProcesses::Clock::time_point> RankProcesses::stopped_too_long() const {
-  std::optional<Clock::time_point> first;
-  for (const Rank& rank : ranks_) {
-    if (!rank.stopped || rank.end) continue;
-    const Clock::time_point time = *rank.stopped + kStoppedLimit;
-    if (!first || time < *first) first = time;
-  }
-  return first;
+bool RankProcesses::stopped_too_long() const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) {
+    return rank.stopped && !rank.end && Clock::now() - *rank.stopped >= kStoppedLimit;
+  });
 }
 
 void RankProcesses::send(int signal) const {

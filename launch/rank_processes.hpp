@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,6 +25,10 @@ struct Placement {
   bool torchrun_variables = false;       // RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE too
 };
 
+// How often the kernel has killed a process of this process's cgroup, of version 2 or 1, at a memory limit; 0 if it does
+// not say. cgroup: the text of /proc/self/cgroup. mount: where cgroups are.
+int64_t oom_kills(const std::string& cgroup, const std::string& mount = "/sys/fs/cgroup");
+
 // Single-threaded: the thread that starts the processes.
 class RankProcesses {
  public:
@@ -32,7 +37,7 @@ class RankProcesses {
   // Starts the processes, from `forked` as far as it has some; it may be null. `folder` is the job's folder; `table`
   // and `guardian` must outlive this object. If one cannot be started, ends the others and throws Error(failure).
   RankProcesses(const std::vector<std::string>& command, const Placement& placement, std::string folder,
-                const ProgressTable& table, Guardian& guardian, ForkedRanks* forked);
+                const ProgressTable& table, const Guardian& guardian, ForkedRanks* forked);
   // Kills the processes that still run.
   ~RankProcesses();
   RankProcesses(const RankProcesses&) = delete;
@@ -44,8 +49,8 @@ class RankProcesses {
 
   // Updates the state of the ranks: exits, stops, reports. Returns whether any rank has failed so far.
   bool look();
-  // The time when a stopped rank will have been under SIGSTOP for too long; nothing if none is stopped.
-  std::optional<Clock::time_point> stopped_too_long() const;
+  // Whether a rank has been under SIGSTOP for too long.
+  bool stopped_too_long() const;
 
   // One text for each rank that was stopped since the last call:
   // "rank 1 (pid 4711) is stopped by a signal; the job ends in 2 s if it is not continued (SIGCONT)"
@@ -82,8 +87,9 @@ class RankProcesses {
   const int first_;
   const std::string folder_;
   const ProgressTable& table_;
-  Guardian& guardian_;
+  const Guardian& guardian_;
   std::vector<Rank> ranks_;
+  const int64_t oom_before_;
   bool failed_ = false;
   int stop_signal_ = 0;
   std::vector<std::string> stops_;

@@ -44,8 +44,8 @@ struct Job {
 // Runs the job to its end and returns its exit code. Creates and removes the job's private folder. Opens no socket if
 // there is one node.
 //  - Every child has the environment DDPRUN_RANK, DDPRUN_WORLD_SIZE, DDPRUN_LOCAL_RANK, DDPRUN_LOCAL_WORLD_SIZE,
-//    DDPRUN_JOB_DIR, DDPRUN_LAUNCHER_PID and, if the launcher's stderr is a terminal, DDPRUN_TTY (its columns). It has
-//    a process group of its own. It should call follow_launcher() first.
+//    DDPRUN_JOB_DIR and, if the launcher's stderr is a terminal, DDPRUN_TTY (its columns). It has a process group of
+//    its own, and dies with the launcher (PR_SET_PDEATHSIG).
 //  - With torchrun_variables also RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE,
 //    MASTER_ADDR and MASTER_PORT: a port of node 0 that was free.
 //  - Rank 0's output passes unchanged; lines of other ranks get the prefix "[rank1] ".
@@ -69,13 +69,5 @@ struct Job {
 // thread: a child's PR_SET_PDEATHSIG watches the thread that spawned it, and the launcher forks. Throws Error(failure)
 // if the ranks cannot be started, and Error(rendezvous) if the nodes do not meet.
 ExitCode supervise(const Job& job);
-
-// A rank calls this first. The rank then dies with its launcher (PR_SET_PDEATHSIG), and exits immediately if the
-// launcher has already ended. Does nothing without DDPRUN_LAUNCHER_PID, and in a process that a rank has started.
-void follow_launcher();
-
-// A rank calls this before it exits with a failure: writes code and text to the job's folder, so that the launcher can
-// find the first cause. Does nothing without a job folder. Thread-safe.
-void report_failure(const std::string& job_dir, int rank, ExitCode code, const std::string& message) noexcept;
 
 }  // namespace ddprun::launch

@@ -16,8 +16,8 @@
 
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "launch/failure.hpp"
 #include "launch/signal_thread.hpp"
-#include "launch/supervisor.hpp"
 
 namespace ddprun::console {
 
@@ -108,7 +108,6 @@ void flush_stdout() {
 }  // namespace
 
 int run_program(const std::function<ExitCode()>& body, std::string (*message_of)(const std::exception&)) {
-  launch::follow_launcher();
   launch::ignore_signal(SIGUSR2);  // until a rank or the launcher handles it
   ExitCode code = ExitCode::ok;
   try {

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -36,6 +38,26 @@ void write_and_close(OutputFile& file, std::string_view text) {
 
 }  // namespace
 
+int write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) return errno;
+    if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
+int read_all(int fd, std::string& text, size_t most) {
+  std::array<char, 1 << 16> part;
+  while (text.size() < most) {
+    const ssize_t got = ::read(fd, part.data(), std::min(part.size(), most - text.size()));
+    if (got < 0 && errno != EINTR) return errno;
+    if (got == 0) break;
+    if (got > 0) text.append(part.data(), static_cast<size_t>(got));
+  }
+  return 0;
+}
+
 void throw_file_error(std::string_view what, const std::string& path, int number) {
   throw Error(ExitCode::failure,
               "cannot " + std::string(what) + " " + path + ": " + std::generic_category().message(number));
@@ -61,13 +83,8 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::write(const void* data, size_t bytes) {
-  const char* next = static_cast<const char*>(data);
-  for (size_t left = bytes; left > 0;) {
-    const ssize_t written = ::write(fd_, next, left);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw_file_error("write " + std::to_string(bytes) + " bytes to", path_, errno);
-    next += written;
-    left -= static_cast<size_t>(written);
+  if (const int error = write_all(fd_, {static_cast<const char*>(data), bytes}); error != 0) {
+    throw_file_error("write " + std::to_string(bytes) + " bytes to", path_, error);
   }
 }
 

@@ -1,4 +1,5 @@
-// Reading and writing files with every error reported: each function throws Error(failure) with path and errno's text.
+// Files with every error reported: each function but write_all() and read_all() throws Error(failure) with path and
+// errno's text.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,10 @@
 #include <utility>
 
 namespace ddprun {
+
+// Writes all bytes; reads until the end, or until `text` has `most` bytes. They return 0 or an errno.
+int write_all(int fd, std::string_view bytes);
+int read_all(int fd, std::string& text, size_t most = SIZE_MAX);
 
 // The whole file, which the user has named. Throws Error(usage).
 std::string read_text(const std::string& path);

@@ -11,32 +11,13 @@
 #include <cstring>
 #include <string>
 
+#include "base/file.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun {
 namespace {
 
 // The pipe carries the exit code of an error, or ok, and then the error's message or the result.
-void write_all(int pipe, const std::string& bytes) {
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t wrote = ::write(pipe, bytes.data() + done, bytes.size() - done);
-    if (wrote < 0 && errno != EINTR) return;  // the parent has died
-    if (wrote > 0) done += static_cast<std::size_t>(wrote);
-  }
-}
-
-std::string read_all(int pipe) {
-  std::string bytes;
-  char piece[4096];
-  while (true) {
-    const ssize_t got = ::read(pipe, piece, sizeof piece);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return bytes;
-    bytes.append(piece, static_cast<std::size_t>(got));
-  }
-}
-
 [[noreturn]] void answer(int pipe, const std::function<std::string()>& work) {
   // The handlers of the parent that an exit() would run may remove its files. This one runs first. (ThreadSanitizer
   // replaces _exit(), and takes one inside dlopen for an error.)
@@ -71,7 +52,8 @@ std::string text_from_subprocess(const std::function<std::string()>& work, std::
     answer(ends[1], work);
   }
   ::close(ends[1]);
-  const std::string bytes = child > 0 ? read_all(ends[0]) : "";
+  std::string bytes;
+  if (child > 0) read_all(ends[0], bytes);
   ::close(ends[0]);
   if (child < 0) throw Error(ExitCode::failure, std::string("cannot fork: ") + std::strerror(error));
   int status = 0;

@@ -1,4 +1,4 @@
-#include "launch/net/port_holder.hpp"
+#include "launch/net/address.hpp"
 
 #include <cstdlib>
 #include <filesystem>

@@ -17,8 +17,8 @@
 #include <thread>
 
 #include "ddprun/error.hpp"
+#include "launch/net/address.hpp"
 #include "launch/net/hub.hpp"
-#include "launch/net/port_holder.hpp"
 #include "launch/net/protocol.hpp"
 
 namespace ddprun::launch {

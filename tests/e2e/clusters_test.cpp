@@ -71,7 +71,7 @@ TEST_CASE("after a rank is killed, the launchers start all ranks again from the 
       cluster, {"comm.backend=gloo", "launch.max_restarts=1", "train.epochs=20", "checkpoint.every_steps=10"});
   const auto trains = [&] { return contains(launchers[0]->err(), "epoch 3 done"); };
   REQUIRE_MESSAGE(eventually(trains, kLimit), launchers[0]->err());
-  const std::string kill_rank_5 = "kill -9 $(grep -lz DDPRUN_RANK=5 /proc/[0-9]*/environ | cut -d/ -f3)";
+  const std::string kill_rank_5 = "kill -9 $(grep -lx ddprun-rank5 /proc/[0-9]*/comm | cut -d/ -f3)";
   REQUIRE(cluster.start(2, {"sh", "-c", kill_rank_5})->wait(kLimit).code == 0);
   for (const auto& launcher : launchers) {
     const auto result = launcher->wait(kLimit);

@@ -24,11 +24,16 @@ std::vector<pid_t> children_of(pid_t pid) {
   return children;
 }
 
-// The value of a variable in the environment that a process was started with; "" for none.
-std::string variable_of(pid_t pid, const std::string& name) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
+// From the name of a process that the launcher has forked, or from a variable that a process was started with; "" if it
+// is no rank.
+std::string rank_of(pid_t pid, const std::string& variable) {
+  const std::string process = "/proc/" + std::to_string(pid), forked = "ddprun-rank";
+  std::string name;
+  std::getline(std::ifstream(process + "/comm"), name);
+  if (name.starts_with(forked)) return name.substr(forked.size());
+  std::ifstream file(process + "/environ", std::ios::binary);
   for (std::string entry; std::getline(file, entry, '\0');) {
-    if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
+    if (entry.starts_with(variable + "=")) return entry.substr(variable.size() + 1);
   }
   return "";
 }
@@ -95,7 +100,7 @@ std::map<int, pid_t> Job::ranks(int world, const std::string& variable) const {
   std::map<int, pid_t> ranks;
   eventually([&] {
     for (const pid_t child : children_of(launcher_.pid())) {
-      const std::string rank = variable_of(child, variable);
+      const std::string rank = rank_of(child, variable);
       if (!rank.empty()) ranks[std::stoi(rank)] = child;
     }
     return ranks.size() == static_cast<std::size_t>(world);

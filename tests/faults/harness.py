@@ -29,7 +29,7 @@ import typing
 import zlib
 
 import private
-from place import FAILED, TRAINING, Deadline, Job, Place, is_alive, variables_of, wait_until  # noqa: F401, for rows
+from place import FAILED, TRAINING, Deadline, Job, Place, is_alive, rank_of, wait_until  # noqa: F401, for rows
 
 ALL = ("gloo", "shm", "ucx")
 ANY = ("any",)  # for a row that no backend takes part in: its trial gets "any"

@@ -67,13 +67,18 @@ def is_alive(pid):
         return False
 
 
-def variables_of(pid):
-    """The environment with which the process was started; {} if it has ended."""
+def rank_of(pid, variable="DDPRUN_RANK"):
+    """From the name of a process that the launcher has forked, or from a variable that a process was started with; None
+    if it is no rank."""
+    process, forked = pathlib.Path(f"/proc/{pid}"), "ddprun-rank"
     try:
-        data = pathlib.Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
+        name = (process / "comm").read_text().strip()
+        data = (process / "environ").read_bytes().decode(errors="replace")
     except OSError:
-        return {}
-    return dict(entry.partition("=")[::2] for entry in data.split("\0") if entry)
+        return None
+    if name.startswith(forked):
+        return name[len(forked):]
+    return dict(entry.partition("=")[::2] for entry in data.split("\0") if entry).get(variable)
 
 
 class Job:
@@ -118,11 +123,11 @@ class Job:
         return self.line(rf"epoch 1 \[{step}/", seconds)[0]
 
     def ranks(self, world, variable="DDPRUN_RANK", seconds=30):
-        """{rank: pid}: those children of the launcher that have the variable."""
+        """{rank: pid}: the launcher's children that are ranks."""
         def found():
             ranks = {}
             for pid in self.place.processes():
-                value = variables_of(pid).get(variable)
+                value = rank_of(pid, variable)
                 if value is not None and pid != self.pid and is_rank(pid):
                     ranks[int(value)] = pid
             return ranks if len(ranks) == world else None

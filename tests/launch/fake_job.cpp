@@ -19,6 +19,7 @@
 #include <string>
 #include <thread>
 
+#include "launch/failure.hpp"
 #include "launch/meeting.hpp"
 #include "launch/progress.hpp"
 #include "launch/signal_thread.hpp"
@@ -155,7 +156,6 @@ void run_step(Self& self, const std::string& step) {
 }
 
 int run_rank(World world, int argc, char** argv) try {
-  follow_launcher();
   auto store = open_store(world, milliseconds(20000));
   if (!store) store = folder_store(world.job_dir);
   Self self{world, std::move(store), ProgressTable::open(world.job_dir, world.local_size)};

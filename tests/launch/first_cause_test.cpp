@@ -5,7 +5,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "launch/oom_kills.hpp"
+#include "launch/rank_processes.hpp"
 #include "testing/temp_dir.hpp"
 
 namespace {
@@ -164,15 +164,11 @@ TEST_CASE("kills at the memory limit are counted in cgroups of version 2 and 1")
   const TempDir mount;
   std::filesystem::create_directories(mount.path() / "job" / "one");
   std::filesystem::create_directories(mount.path() / "memory" / "old");
-  const std::string events = mount.write("job/one/memory.events", "low 0\nhigh 3\nmax 2\noom 1\noom_kill 7\n");
-  const std::string control =
-      mount.write("memory/old/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n");
-  CHECK(oom_file("0::/job/one\n", mount.path()) == events);
-  CHECK(oom_file("5:cpu,memory:/old\n1:cpu:/\n0::/\n", mount.path()) == control);
-  CHECK(oom_file("5:memoryx:/old\n0::/elsewhere\nnonsense\n", mount.path()).empty());
-  CHECK(oom_kills(events) == 7);
-  CHECK(oom_kills(control) == 4);
-  CHECK(!oom_kills("").has_value());
+  mount.write("job/one/memory.events", "low 0\nhigh 3\nmax 2\noom 1\noom_kill 7\n");
+  mount.write("memory/old/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n");
+  CHECK(oom_kills("0::/job/one\n", mount.path()) == 7);
+  CHECK(oom_kills("5:cpu,memory:/old\n1:cpu:/\n0::/\n", mount.path()) == 4);
+  CHECK(oom_kills("5:memoryx:/old\n0::/elsewhere\nnonsense\n", mount.path()) == 0);
 }
 
 }  // namespace

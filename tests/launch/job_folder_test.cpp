@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <iostream>
 
-#include "launch/files.hpp"
 #include "support/contains.hpp"
 #include "support/process.hpp"
 #include "support/variable.hpp"
@@ -67,7 +66,7 @@ TEST_CASE("where /tmp is read-only, as in many containers, TMPDIR is used, or th
   CHECK_MESSAGE(accepted.code == 0, accepted.err);
 }
 
-TEST_CASE("a folder of a dead launcher is removed; one in use, one without a lock, and other folders stay") {
+TEST_CASE("a folder of a dead launcher is removed; one in use, a new one, and other folders stay") {
   const TempDir base;
   const Variable runtime("XDG_RUNTIME_DIR", base.path().string());
   const JobFolder in_use;
@@ -76,17 +75,17 @@ TEST_CASE("a folder of a dead launcher is removed; one in use, one without a loc
   const fs::path stranger = base.path() / "somebody-else";
   for (const fs::path& folder : {dead, fresh, stranger}) {
     REQUIRE(fs::create_directory(folder));
-    chmod(folder.c_str(), 0700);
+    publish(folder, "key.x", "value");
   }
-  publish(dead, "lock", "");
-  publish(dead, "key.x", "value");
-  publish(stranger, "lock", "");
   fs::create_directory_symlink(stranger, base.path() / "ddprun-job-link01");
+  for (const fs::path& folder : {fs::path(in_use.path()), dead, stranger}) {
+    fs::last_write_time(folder, fs::file_time_type::clock::now() - std::chrono::minutes(2));
+  }
   remove_stale_job_folders(base.path());
   CHECK(!fs::exists(dead));
-  CHECK(fs::exists(fs::path(in_use.path()) / "lock"));
+  CHECK(fs::exists(in_use.path()));
   CHECK(fs::exists(fresh));
-  CHECK(fs::exists(stranger / "lock"));
+  CHECK(fs::exists(stranger / "key.x"));
   CHECK(fs::is_symlink(base.path() / "ddprun-job-link01"));
 }
 

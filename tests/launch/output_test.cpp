@@ -22,8 +22,8 @@ using std::chrono::milliseconds;
 struct Fixture {
   explicit Fixture(bool is_terminal = false) {
     REQUIRE(pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) == 0);
-    read_end = UniqueFd(ends[0]);
-    write_end = UniqueFd(ends[1]);
+    read_end = ddprun::UniqueFd(ends[0]);
+    write_end = ddprun::UniqueFd(ends[1]);
     screen.emplace(write_end.get(), is_terminal ? 40 : 0);
   }
 
@@ -36,7 +36,7 @@ struct Fixture {
   }
 
   std::array<int, 2> ends{};
-  UniqueFd read_end, write_end;
+  ddprun::UniqueFd read_end, write_end;
   std::optional<Screen> screen;
   std::string text;
 };

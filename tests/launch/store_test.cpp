@@ -1,3 +1,4 @@
+#include "launch/failure.hpp"
 #include "launch/meeting.hpp"
 
 #include <doctest/doctest.h>
@@ -12,7 +13,6 @@
 
 #include "base/unique_fd.hpp"
 #include "ddprun/error.hpp"
-#include "launch/supervisor.hpp"
 #include "launch/text.hpp"
 #include "support/process.hpp"
 #include "testing/temp_dir.hpp"

@@ -1,13 +1,11 @@
 // What a signal to the supervisor does, and what its own end does to the ranks.
-#include <sys/prctl.h>
-
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <regex>
 
+#include "launch/failure.hpp"
 #include "launch/job.hpp"
-#include "launch/supervisor.hpp"
 
 namespace {
 
@@ -136,49 +134,11 @@ TEST_CASE("a failure while the ranks stop is reported, and the exit code stays t
   CHECK(last_line(result.err).ends_with(": disk full"));
 }
 
-TEST_CASE("without a launcher a rank survives its parent, and a report to nobody makes no file") {
+TEST_CASE("a report to nobody makes no file") {
   const InTempDir here;
-  unsetenv("DDPRUN_LAUNCHER_PID");
-  ddprun::launch::follow_launcher();
-  int signal_of_parent_death = -1;
-  REQUIRE(prctl(PR_GET_PDEATHSIG, &signal_of_parent_death) == 0);
-  CHECK(signal_of_parent_death == 0);
   ddprun::launch::report_failure("", 0, ddprun::ExitCode::failure, "nobody listens");
   ddprun::launch::report_failure("no/such/folder", 0, ddprun::ExitCode::failure, "nor here");
   CHECK(std::filesystem::is_empty("."));
-}
-
-TEST_CASE("a rank dies with the process that started it") {
-  const TempDir files;
-  const std::string file = files.path() / "pid";
-  const pid_t launcher = fork();
-  if (launcher == 0) {
-    setenv("DDPRUN_LAUNCHER_PID", std::to_string(getpid()).c_str(), 1);
-    if (fork() == 0) {
-      setpgid(0, 0);  // as every rank
-      ddprun::launch::follow_launcher();
-      std::ofstream(file) << getpid() << std::endl;
-    }
-    while (true) pause();
-  }
-  const pid_t rank = pid_in(file);
-  kill(launcher, SIGKILL);
-  waitpid(launcher, nullptr, 0);
-  CHECK(eventually([&] { return !is_alive(rank); }, kSlack));
-  kill(rank, SIGKILL);  // it has no parent that would end it
-}
-
-TEST_CASE("a rank whose launcher has already ended ends immediately") {
-  const pid_t rank = fork();
-  if (rank == 0) {
-    setenv("DDPRUN_LAUNCHER_PID", "1", 1);
-    setpgid(0, 0);  // as every rank
-    ddprun::launch::follow_launcher();
-    _exit(0);
-  }
-  int status = -1;
-  REQUIRE(waitpid(rank, &status, 0) == rank);
-  CHECK(WEXITSTATUS(status) == 5);
 }
 
 }  // namespace

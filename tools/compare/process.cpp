@@ -23,10 +23,7 @@ constexpr milliseconds kTick{100};
 class RunningProcess {
  public:
   explicit RunningProcess(const ProcessPlan& plan) : plan_(plan), log_(plan.log), start_(Clock::now()) {
-    // The child ends when this process dies, as a rank does with its launcher.
-    std::vector<std::string> variables = plan.environment;
-    variables.push_back("DDPRUN_LAUNCHER_PID=" + std::to_string(::getpid()));
-    child_ = launch::spawn(plan.command, launch::environment_with(variables));
+    child_ = launch::spawn(plan.command, launch::environment_with(plan.environment));  // it ends with this process
   }
   ~RunningProcess() {
     if (reaped_) return;

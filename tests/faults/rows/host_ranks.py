@@ -8,7 +8,7 @@ import signal
 import time
 
 from cluster import HOSTS, Cluster
-from harness import FAILED, Outcome, Row, now, variables_of, wait_until
+from harness import FAILED, Outcome, Row, now, rank_of, wait_until
 from rows.hosts import BETWEEN_HOSTS, in_training
 from training import ANY_PID, KILLED, backend_of, fault_in
 
@@ -30,7 +30,7 @@ def ranks(cluster):
     def found():
         own = set(launchers(cluster).values())
         pids = [pid for pid in cluster.place.processes() if parent_of(pid) in own]
-        named = {variables_of(pid).get("DDPRUN_RANK"): pid for pid in pids}
+        named = {rank_of(pid): pid for pid in pids}
         named.pop(None, None)
         return {int(rank): pid for rank, pid in named.items()} if len(named) == HOSTS else None
     return wait_until(found, 30, "the ranks of all hosts")

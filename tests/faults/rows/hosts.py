@@ -4,7 +4,7 @@ import re
 import time
 
 from cluster import HOSTS, PORT, Cluster
-from harness import Outcome, Row, now, variables_of, wait_until
+from harness import Outcome, Row, now, rank_of, wait_until
 from training import ANY_PID, tensors_of
 
 BETWEEN_HOSTS = ("gloo", "ucx")
@@ -28,8 +28,7 @@ def in_training(cluster):
 def at_start(cluster):
     """The launchers have met. The ranks load, meet and connect."""
     def all_started():
-        variables = [variables_of(pid) for pid in cluster.place.processes()]
-        return len({each["DDPRUN_RANK"] for each in variables if "DDPRUN_RANK" in each}) == HOSTS
+        return len({rank_of(pid) for pid in cluster.place.processes()} - {None}) == HOSTS
     wait_until(all_started, 60, "the ranks")
 
 
