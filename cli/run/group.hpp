@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "cli/run/assembly.hpp"
 #include "base/store.hpp"
+#include "cli/run/assembly.hpp"
 #include "comm/flight_recorder.hpp"
 #include "ddp/join.hpp"
 #include "ddprun/comm_backend.hpp"

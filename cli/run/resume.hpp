@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "cli/run/assembly.hpp"
 #include "base/store.hpp"
 #include "checkpoint/folder.hpp"
+#include "cli/run/assembly.hpp"
 #include "launch/world.hpp"
 
 namespace ddprun::run {
