@@ -1,8 +1,8 @@
 # What `cmake --install` puts into a prefix, and what `find_package(ddprun)` finds there: bin/ddprun, bin/ddprun-<tool>,
-# libexec/ (programs that tools start), lib/libddprun.so, lib/libddprun_cuda_graph.so (if CUDA's headers are
-# available), lib/ddprun/v1/ (the plugins), share/ddprun/ (files that draw reports, templates of plugins),
-# include/ddprun/ (the SDK), lib/cmake/ddprun/, lib/pkgconfig/ and share/doc/ddprun/. All paths between them are
-# relative; only Torch's folder is absolute.
+# libexec/ (programs that tools start), lib/libddprun.so, lib/libddprun_sdk.a (which plugins link),
+# lib/libddprun_cuda_graph.so (if CUDA's headers are available), lib/ddprun/v1/ (the plugins), share/ddprun/ (files that
+# draw reports, templates of plugins), include/ddprun/, lib/cmake/ddprun/, lib/pkgconfig/ and share/doc/ddprun/. All
+# paths between them are relative; only Torch's folder is absolute.
 # Included last, because it needs all targets.
 include(CMakePackageConfigHelpers)
 set(package lib/cmake/ddprun)
@@ -35,9 +35,8 @@ endif()
 install(FILES ${ddprun_share_files} DESTINATION share/ddprun)
 
 set_target_properties(ddprun_sdk PROPERTIES EXPORT_NAME sdk)
-target_compile_features(ddprun_sdk INTERFACE cxx_std_20)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/include/ddprun DESTINATION include)
-install(TARGETS ddprun_sdk EXPORT ddprun INCLUDES DESTINATION include)
+install(TARGETS ddprun_sdk EXPORT ddprun ARCHIVE DESTINATION lib INCLUDES DESTINATION include)
 install(EXPORT ddprun NAMESPACE ddprun:: FILE ddprunTargets.cmake DESTINATION ${package})
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/ddprunConfig.cmake.in ${PROJECT_BINARY_DIR}/ddprunConfig.cmake

@@ -64,12 +64,12 @@ void throw_file_error(std::string_view what, const std::string& path, int number
 }
 
 std::string read_text(const std::string& path) {
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) throw Error(ExitCode::usage, path + ": is a folder");
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad()) throw Error(ExitCode::usage, path + ": " + std::strerror(errno));
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  std::string text;
+  const int error = fd < 0 ? errno : read_all(fd, text);
+  if (fd >= 0) ::close(fd);
+  if (error == EISDIR) throw Error(ExitCode::usage, path + ": is a folder");
+  if (error != 0) throw Error(ExitCode::usage, path + ": " + std::strerror(error));
   return text;
 }
 

@@ -8,7 +8,6 @@
 
 #include "base/file.hpp"
 #include "ddprun/error.hpp"
-#include "tools/lib/text_lines.hpp"
 
 namespace ddprun::record {
 namespace {

@@ -1,4 +1,4 @@
-// ddprun/plugin/comm_plugin.hpp: a communication backend as a C++ class. Header-only, no torch. Authors who prefer C
+// ddprun/plugin/comm_plugin.hpp: a communication backend as a C++ class. No torch. Authors who prefer C
 // fill the table of comm_plugin.h by hand and need nothing of this header.
 //
 //   class MyBackend : public ddprun::CommBackend {

@@ -1,23 +1,20 @@
 // ddprun/plugin/image_transform.hpp: from 8-bit pictures to samples, float32 [channels, rows, columns], as torchvision
-// makes them: resize, random crop and flip, ToTensor, Normalize. Header-only, torch-free.
+// makes them: resize, random crop and flip, ToTensor, Normalize. Torch-free.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "ddprun/plugin/dataset_options.hpp"
 #include "ddprun/plugin/dataset_plugin.hpp"
-#include "ddprun/plugin/detail/image_resize.hpp"
-#include "ddprun/plugin/detail/image_window.hpp"
-#include "ddprun/plugin/detail/mix.hpp"
 
 namespace ddprun {
+namespace detail {
+struct Window;
+}
 
 // A picture in memory, the caller's: one plane after another (all red, all green, all blue), rows from the top, one
 // byte a value. All extents are 1 or more.
@@ -91,88 +88,5 @@ class ImageTransform {
   std::vector<Channel> channels_;
   uint64_t seed_;
 };
-
-inline ImageOptions read_image_options(const DatasetOptions& options, int64_t channels) {
-  const auto per_channel = [&](const char* key) {
-    std::vector<double> values = options.reals(key);
-    if (values.size() == 1 || static_cast<int64_t>(values.size()) == channels) return values;
-    DatasetOptions::refuse(
-        key, std::to_string(values.size()) + " numbers for pictures of " + std::to_string(channels) +
-                 (channels == 1 ? " channel: expected 1" : " channels: expected 1, or " + std::to_string(channels)));
-  };
-  ImageOptions image;
-  image.size = options.integer("image_size");
-  image.crop_padding = options.integer("random_crop");
-  image.flip = options.flag("random_flip");
-  image.mean = per_channel("mean");
-  image.deviation = per_channel("std");
-  return image;
-}
-
-inline ImageTransform::ImageTransform(ImageOptions options, int64_t channels, uint64_t seed)
-    : options_(std::move(options)), seed_(seed) {
-  const auto of_channel = [&](const std::vector<double>& values, int64_t channel) {
-    if (values.size() != 1 && static_cast<int64_t>(values.size()) != channels) {
-      throw std::invalid_argument(std::to_string(values.size()) + " means or deviations for " +
-                                  std::to_string(channels) + " channels");
-    }
-    return static_cast<float>(values[values.size() == 1 ? 0 : static_cast<std::size_t>(channel)]);
-  };
-  for (int64_t i = 0; i < channels; ++i) {
-    const float mean = of_channel(options_.mean, i), deviation = of_channel(options_.deviation, i);
-    Channel channel;
-    for (std::size_t value = 0; value < channel.table.size(); ++value) {
-      channel.table[value] = (static_cast<float>(value) / 255.0f - mean) / deviation;  // ToTensor, Normalize
-    }
-    channels_.push_back(channel);
-  }
-}
-
-inline ImageTransform ImageTransform::without_randomness() const {
-  ImageTransform plain = *this;
-  plain.options_.crop_padding = 0;
-  plain.options_.flip = false;
-  return plain;
-}
-
-inline Field ImageTransform::field(int64_t height, int64_t width) const {
-  const auto channels = static_cast<int64_t>(channels_.size());
-  if (options_.size == 0) return {{channels, height, width}, ElementType::float32};
-  return {{channels, options_.size, options_.size}, ElementType::float32};
-}
-
-inline void ImageTransform::apply(const ImageView& image, int64_t index, int64_t epoch, float* out) const {
-  if (image.channels != static_cast<int64_t>(channels_.size())) {
-    throw std::invalid_argument("a picture of " + std::to_string(image.channels) + " channels, where " +
-                                std::to_string(channels_.size()) + " were expected");
-  }
-  const int64_t rows = options_.size == 0 ? image.height : options_.size;
-  const int64_t columns = options_.size == 0 ? image.width : options_.size;
-  const detail::Window taken = window(index, epoch);
-  if (image.height == rows && image.width == columns) {
-    write(image.pixels, rows, columns, taken, out);
-  } else {
-    static thread_local detail::ByteResizer resizer;
-    write(resizer.resize(image.pixels, image.channels, image.height, image.width, rows, columns), rows, columns, taken,
-          out);
-  }
-}
-
-inline void ImageTransform::write(const uint8_t* values, int64_t rows, int64_t columns, const detail::Window& taken,
-                                  float* out) const {
-  for (const Channel& channel : channels_) {
-    detail::take_window(values, rows, columns, taken, channel.table, out);
-    values += rows * columns;
-    out += rows * columns;
-  }
-}
-
-inline detail::Window ImageTransform::window(int64_t index, int64_t epoch) const {
-  if (epoch == kPlainEpoch || (options_.crop_padding == 0 && !options_.flip)) return {};
-  const uint64_t draw = mix(mix(mix(seed_) + static_cast<uint64_t>(epoch)) + static_cast<uint64_t>(index));
-  const int64_t places = 2 * options_.crop_padding + 1;
-  return {detail::scaled(mix(draw), places) - options_.crop_padding,
-          detail::scaled(mix(draw + 1), places) - options_.crop_padding, options_.flip && mix(draw + 2) >> 63 != 0};
-}
 
 }  // namespace ddprun

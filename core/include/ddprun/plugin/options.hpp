@@ -9,14 +9,10 @@
 //   options.duration("linger")  // 250 ms, unless the config has another value
 #pragma once
 
-#include <algorithm>
-#include <charconv>
 #include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -27,7 +23,6 @@
 #include <vector>
 
 #include "ddprun/plugin/option_spec.h"
-#include "ddprun/plugin/words.hpp"
 
 namespace ddprun {
 
@@ -94,13 +89,13 @@ constexpr ddprun_option_spec list_of(ddprun_option_spec spec) {
 
 // Parsers. Each takes the whole text, or returns nothing.
 
-inline std::optional<int64_t> parse_integer(std::string_view text);
-inline std::optional<double> parse_real(std::string_view text);  // finite
-inline std::optional<bool> parse_flag(std::string_view text);
-inline std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
-inline std::optional<uint64_t> parse_size(std::string_view text);  // in bytes
+std::optional<int64_t> parse_integer(std::string_view text);
+std::optional<double> parse_real(std::string_view text);  // finite
+std::optional<bool> parse_flag(std::string_view text);
+std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
+std::optional<uint64_t> parse_size(std::string_view text);  // in bytes
 // The parts between the separators, without the spaces around them.
-inline std::vector<std::string> parse_list(std::string_view text, char separator = ',');
+std::vector<std::string> parse_list(std::string_view text, char separator = ',');
 
 // An option that the declaration does not allow, and why: one line, without the option's name and value.
 struct OptionError {
@@ -109,10 +104,10 @@ struct OptionError {
 };
 
 // Why the declaration does not allow this value; empty if it does.
-inline std::string value_error(const ddprun_option_spec& spec, std::string_view value);
+std::string value_error(const ddprun_option_spec& spec, std::string_view value);
 
 // The errors of all options, by name. `owner` is what takes the options: `backend "gloo"`.
-inline std::vector<OptionError> option_errors(const std::string& owner, OptionSpecs specs,
+std::vector<OptionError> option_errors(const std::string& owner, OptionSpecs specs,
                                               const std::map<std::string, std::string>& given);
 
 // Thrown for the first error. what() is the reason.
@@ -156,5 +151,3 @@ class Options {
 };
 
 }  // namespace ddprun
-
-#include "ddprun/plugin/detail/option_values.hpp"  // IWYU pragma: export

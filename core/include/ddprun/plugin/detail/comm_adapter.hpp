@@ -10,7 +10,6 @@
 
 #include "ddprun/plugin/comm_plugin.hpp"
 #include "ddprun/plugin/detail/comm_convert.hpp"
-#include "ddprun/plugin/detail/comm_host.hpp"
 
 namespace ddprun {
 namespace detail {
@@ -23,6 +22,8 @@ inline void write_line(char* to, std::size_t size, const char* text) noexcept {
     if (*at == '\n' || *at == '\r') *at = ' ';
   }
 }
+
+bool is_raised(const int32_t* abort_flag) noexcept;
 
 constexpr const char* kAborted = "the communicator was aborted";
 

@@ -1,6 +1,3 @@
-// The functions of ddprun::Host. Included by comm_plugin.hpp only.
-#pragma once
-
 #include <algorithm>
 #include <map>
 
@@ -9,11 +6,11 @@
 namespace ddprun {
 namespace detail {
 
-inline bool is_raised(const int32_t* abort_flag) noexcept {
+bool is_raised(const int32_t* abort_flag) noexcept {
   return abort_flag != nullptr && __atomic_load_n(abort_flag, __ATOMIC_ACQUIRE) != 0;
 }
 
-inline Options options_of(const ddprun_comm_host& host, const std::string& name, OptionSpecs specs) {
+Options options_of(const ddprun_comm_host& host, const std::string& name, OptionSpecs specs) {
   std::map<std::string, std::string> given;
   for (uint32_t i = 0; i < host.option_count; ++i) given[host.options[i].key] = host.options[i].value;
   try {
@@ -26,10 +23,10 @@ inline Options options_of(const ddprun_comm_host& host, const std::string& name,
 
 }  // namespace detail
 
-inline CommBackend::CommBackend(const Host& host)
+CommBackend::CommBackend(const Host& host)
     : CommBackend(host.rank(), host.size(), host.name(), host.capabilities()) {}
 
-inline Host::Host(const ddprun_comm_host& host, std::string name, Capabilities capabilities, OptionSpecs options)
+Host::Host(const ddprun_comm_host& host, std::string name, Capabilities capabilities, OptionSpecs options)
     : name_(std::move(name)),
       capabilities_(std::move(capabilities)),
       rank_(host.rank),
@@ -45,21 +42,21 @@ inline Host::Host(const ddprun_comm_host& host, std::string name, Capabilities c
       log_(host.log),
       allgather_(host.allgather) {}
 
-inline void Host::log(int32_t level, const std::string& message) const noexcept {
+void Host::log(int32_t level, const std::string& message) const noexcept {
   if (log_ != nullptr) log_(context_, level, message.c_str());
 }
 
-inline bool Host::aborted() const noexcept {
+bool Host::aborted() const noexcept {
   return detail::is_raised(abort_flag_);
 }
 
-inline void Host::allgather(const void* send, uint64_t bytes, void* recv) const {
+void Host::allgather(const void* send, uint64_t bytes, void* recv) const {
   const ddprun_status status = allgather_(context_, send, bytes, recv);
   if (status != DDPRUN_OK)
     throw CommError(static_cast<CommStatus>(status), "the ranks could not exchange their addresses");
 }
 
-inline std::vector<std::string> Host::allgather(const std::string& mine) const {
+std::vector<std::string> Host::allgather(const std::string& mine) const {
   const auto ranks = static_cast<std::size_t>(size_);
   const uint64_t length = mine.size();
   std::vector<uint64_t> lengths(ranks);

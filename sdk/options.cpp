@@ -1,10 +1,14 @@
-// The functions of options.hpp. Included by options.hpp only.
-#pragma once
-
 #include "ddprun/plugin/options.hpp"
 
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "ddprun/plugin/words.hpp"
+
 namespace ddprun {
-namespace detail {
+namespace {
 
 template <class T>
 std::optional<T> parse_all(std::string_view text) {
@@ -16,18 +20,18 @@ std::optional<T> parse_all(std::string_view text) {
 }
 
 // Where the number ends and the unit begins.
-inline std::size_t unit_at(std::string_view text) {
+std::size_t unit_at(std::string_view text) {
   return std::min(text.find_last_of("0123456789.") + 1, text.size());
 }
 
 // The text, without the spaces around it.
-inline std::string trimmed(std::string_view text) {
+std::string trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t");
   if (first == std::string_view::npos) return {};
   return std::string(text.substr(first, text.find_last_not_of(" \t") - first + 1));
 }
 
-inline std::string range_text(const ddprun_option_spec& spec) {
+std::string range_text(const ddprun_option_spec& spec) {
   if (spec.least != nullptr && spec.most != nullptr) return std::string(" from ") + spec.least + " to " + spec.most;
   if (spec.least != nullptr) return std::string(" of at least ") + spec.least;
   if (spec.most != nullptr) return std::string(" of at most ") + spec.most;
@@ -45,7 +49,7 @@ std::string number_error(const ddprun_option_spec& spec, std::string_view text,
   return value && within(*value) ? "" : "expected " + std::string(what) + range_text(spec);
 }
 
-inline std::string single_value_error(const ddprun_option_spec& spec, std::string_view text) {
+std::string single_value_error(const ddprun_option_spec& spec, std::string_view text) {
   switch (spec.type) {
     case DDPRUN_OPTION_CHOICE: {
       const std::vector<std::string> choices = parse_list(spec.choices, '|');
@@ -62,26 +66,26 @@ inline std::string single_value_error(const ddprun_option_spec& spec, std::strin
   }
 }
 
-}  // namespace detail
+}  // namespace
 
-inline std::optional<int64_t> parse_integer(std::string_view text) {
-  return detail::parse_all<int64_t>(text);
+std::optional<int64_t> parse_integer(std::string_view text) {
+  return parse_all<int64_t>(text);
 }
 
-inline std::optional<double> parse_real(std::string_view text) {
-  const auto value = detail::parse_all<double>(text);
+std::optional<double> parse_real(std::string_view text) {
+  const auto value = parse_all<double>(text);
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
-inline std::optional<bool> parse_flag(std::string_view text) {
+std::optional<bool> parse_flag(std::string_view text) {
   if (text != "true" && text != "false") return std::nullopt;
   return text == "true";
 }
 
-inline std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
+std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   constexpr std::pair<std::string_view, double> kUnits[] = {{"ns", 1},  {"us", 1e3}, {"ms", 1e6},
                                                             {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
-  const std::size_t at = detail::unit_at(text);
+  const std::size_t at = unit_at(text);
   const auto number = parse_real(text.substr(0, at));
   for (const auto& [unit, nanoseconds] : kUnits) {
     if (unit != text.substr(at)) continue;
@@ -92,11 +96,11 @@ inline std::optional<std::chrono::nanoseconds> parse_duration(std::string_view t
   return std::nullopt;
 }
 
-inline std::optional<uint64_t> parse_size(std::string_view text) {
+std::optional<uint64_t> parse_size(std::string_view text) {
   constexpr std::pair<std::string_view, int> kUnits[] = {{"", 0},     {"B", 0},    {"KiB", 10},
                                                          {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
-  const std::size_t at = detail::unit_at(text);
-  const auto number = detail::parse_all<uint64_t>(text.substr(0, at));
+  const std::size_t at = unit_at(text);
+  const auto number = parse_all<uint64_t>(text.substr(0, at));
   for (const auto& [unit, shift] : kUnits) {
     if (unit != text.substr(at)) continue;
     if (!number || *number > std::numeric_limits<uint64_t>::max() >> shift) return std::nullopt;
@@ -105,26 +109,26 @@ inline std::optional<uint64_t> parse_size(std::string_view text) {
   return std::nullopt;
 }
 
-inline std::vector<std::string> parse_list(std::string_view text, char separator) {
+std::vector<std::string> parse_list(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find(separator, at), text.size());
-    parts.push_back(detail::trimmed(text.substr(at, end - at)));
+    parts.push_back(trimmed(text.substr(at, end - at)));
     at = end + 1;
   }
   return parts;
 }
 
-inline std::string value_error(const ddprun_option_spec& spec, std::string_view value) {
-  if (spec.list == 0) return detail::single_value_error(spec, value);
+std::string value_error(const ddprun_option_spec& spec, std::string_view value) {
+  if (spec.list == 0) return single_value_error(spec, value);
   for (const std::string& part : parse_list(value)) {
     if (part.empty()) return "expected one value, or several with commas between them";
-    if (std::string error = detail::single_value_error(spec, part); !error.empty()) return error;
+    if (std::string error = single_value_error(spec, part); !error.empty()) return error;
   }
   return "";
 }
 
-inline std::vector<OptionError> option_errors(const std::string& owner, OptionSpecs specs,
+std::vector<OptionError> option_errors(const std::string& owner, OptionSpecs specs,
                                               const std::map<std::string, std::string>& given) {
   std::vector<OptionError> errors;
   for (const auto& [name, value] : given) {
@@ -145,13 +149,13 @@ inline std::vector<OptionError> option_errors(const std::string& owner, OptionSp
   return errors;
 }
 
-inline Options::Options(const std::string& owner, OptionSpecs specs, std::map<std::string, std::string> given)
+Options::Options(const std::string& owner, OptionSpecs specs, std::map<std::string, std::string> given)
     : specs_(specs.begin(), specs.end()), given_(std::move(given)) {
   const auto errors = option_errors(owner, specs, given_);
   if (!errors.empty()) throw InvalidOption(errors.front());
 }
 
-inline std::optional<std::string> Options::value(const std::string& name, std::initializer_list<int32_t> types,
+std::optional<std::string> Options::value(const std::string& name, std::initializer_list<int32_t> types,
                                                  bool list) const {
   for (const ddprun_option_spec& spec : specs_) {
     if (spec.name != name || (spec.list != 0) != list) continue;
@@ -163,41 +167,41 @@ inline std::optional<std::string> Options::value(const std::string& name, std::i
   throw std::logic_error("the plugin reads the option \"" + name + "\", which it has not declared with this type");
 }
 
-inline std::string Options::text(const std::string& name, const std::string& otherwise) const {
+std::string Options::text(const std::string& name, const std::string& otherwise) const {
   return value(name, {DDPRUN_OPTION_TEXT, DDPRUN_OPTION_CHOICE}).value_or(otherwise);
 }
 
-inline int64_t Options::integer(const std::string& name, int64_t otherwise) const {
+int64_t Options::integer(const std::string& name, int64_t otherwise) const {
   const auto text = value(name, {DDPRUN_OPTION_INTEGER});
   return text ? parse_integer(*text).value() : otherwise;
 }
 
-inline double Options::real(const std::string& name, double otherwise) const {
+double Options::real(const std::string& name, double otherwise) const {
   const auto text = value(name, {DDPRUN_OPTION_REAL});
   return text ? parse_real(*text).value() : otherwise;
 }
 
-inline bool Options::flag(const std::string& name, bool otherwise) const {
+bool Options::flag(const std::string& name, bool otherwise) const {
   const auto text = value(name, {DDPRUN_OPTION_FLAG});
   return text ? parse_flag(*text).value() : otherwise;
 }
 
-inline std::chrono::nanoseconds Options::duration(const std::string& name, std::chrono::nanoseconds otherwise) const {
+std::chrono::nanoseconds Options::duration(const std::string& name, std::chrono::nanoseconds otherwise) const {
   const auto text = value(name, {DDPRUN_OPTION_DURATION});
   return text ? parse_duration(*text).value() : otherwise;
 }
 
-inline uint64_t Options::size(const std::string& name, uint64_t otherwise) const {
+uint64_t Options::size(const std::string& name, uint64_t otherwise) const {
   const auto text = value(name, {DDPRUN_OPTION_SIZE});
   return text ? parse_size(*text).value() : otherwise;
 }
 
-inline std::vector<std::string> Options::texts(const std::string& name) const {
+std::vector<std::string> Options::texts(const std::string& name) const {
   const auto text = value(name, {DDPRUN_OPTION_TEXT, DDPRUN_OPTION_CHOICE}, true);
   return text ? parse_list(*text) : std::vector<std::string>{};
 }
 
-inline std::vector<double> Options::reals(const std::string& name) const {
+std::vector<double> Options::reals(const std::string& name) const {
   std::vector<double> numbers;
   const auto text = value(name, {DDPRUN_OPTION_REAL}, true);
   if (!text) return numbers;
