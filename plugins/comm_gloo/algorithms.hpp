@@ -2,14 +2,34 @@
 // throws; after that the mesh can only be closed. All ranks of a mesh call the same functions in the same order.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "ddprun/plugin/comm_plugin.hpp"
 #include "mesh.hpp"
-#include "scratch.hpp"
 
 namespace ddprun::gloo_backend {
+
+// Memory for messages in transit. Kept between collectives: page faults in new memory cost more than the reduction.
+class Scratch {
+ public:
+  // At least `bytes` bytes, uninitialised, aligned for any dtype; valid until the next call. Throws std::bad_alloc.
+  std::byte* of_size(std::size_t bytes) {
+    if (bytes > size_) {
+      memory_.reset();
+      size_ = 0;
+      memory_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+      size_ = bytes;
+    }
+    return memory_.get();
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  std::size_t size_ = 0;
+};
 
 // What one collective works with: some ranks of a mesh, numbered from 0.
 struct Run {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "sigpipe.hpp"
+#include "sockets.hpp"
 
 namespace ddprun::gloo_backend {
 namespace {

@@ -18,7 +18,7 @@
 #include "address.hpp"
 #include "ddprun/plugin/network_interface.hpp"
 #include "host/liveness.hpp"
-#include "sigpipe.hpp"
+#include "sockets.hpp"
 
 namespace ddprun::gloo_backend {
 namespace {

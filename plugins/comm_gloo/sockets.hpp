@@ -1,8 +1,10 @@
-// Gloo does not expose its sockets; this finds them.
+// What Gloo's sockets need: Gloo does not expose them, so this finds them; and no SIGPIPE.
 #pragma once
 
 #include <sys/socket.h>
 
+#include <csignal>
+#include <ctime>
 #include <utility>
 
 namespace ddprun::gloo_backend {
@@ -28,5 +30,29 @@ class Descriptor {
 // no such socket, and throws CommError if it cannot be duplicated. (The local address alone is not enough: the kernel
 // reuses a port as soon as nobody listens on it.)
 Descriptor duplicate_socket(const sockaddr_storage& local, const sockaddr_storage& peer);
+
+// Gloo writes to sockets without MSG_NOSIGNAL: after the end of a peer, SIGPIPE would kill the process. This blocks it
+// in this thread, and in threads that it starts meanwhile. The process's handler stays as it is.
+class NoSigpipe {
+ public:
+  NoSigpipe() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~NoSigpipe() {
+    if (sigismember(&before_, SIGPIPE) == 1) return;
+    const timespec at_once = {0, 0};
+    while (sigtimedwait(&pipe_, nullptr, &at_once) == SIGPIPE) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+ private:
+  sigset_t pipe_;
+  sigset_t before_;
+};
 
 }  // namespace ddprun::gloo_backend

@@ -2,7 +2,7 @@
 
 #include <mutex>
 
-#include "environment.hpp"
+#include "settings.hpp"
 
 namespace ddprun::nccl_backend {
 namespace {

@@ -6,8 +6,8 @@
 #include <set>
 #include <string_view>
 
-#include "environment.hpp"
 #include "failures.hpp"
+#include "settings.hpp"
 
 namespace ddprun::nccl_backend {
 namespace {

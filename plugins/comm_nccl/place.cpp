@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "ddprun/plugin/host_identity.hpp"
-#include "environment.hpp"
 #include "failures.hpp"
+#include "settings.hpp"
 
 namespace ddprun::nccl_backend {
 namespace {

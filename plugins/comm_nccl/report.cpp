@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "ddprun/plugin/words.hpp"
-#include "environment.hpp"
 #include "settings.hpp"
 
 namespace ddprun::nccl_backend {

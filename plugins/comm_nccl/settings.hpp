@@ -1,6 +1,7 @@
 // comm.options, converted to NCCL's variables: NCCL reads its settings from the environment, once per process.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "ddprun/plugin/comm_plugin.hpp"
@@ -15,6 +16,13 @@ struct Settings {
   // another value in this process.
   static Settings of(const Host& host);
 };
+
+// Access to the process's environment, the only way to give NCCL some settings. A thread that reads the environment
+// while another changes it may crash, and ranks may be threads of one process. So all accesses of this backend are
+// under a lock, and happen before any of the group's ranks calls NCCL (communicator.cpp). Thread-safe.
+std::optional<std::string> variable(const std::string& name);
+void set_variable(const std::string& name, const std::string& value);
+void unset_variable(const std::string& name);
 
 // Sets one of NCCL's variables for the rest of the process. Throws CommError(CommStatus::unsupported) if an earlier
 // communicator has set another value. The message names `why`: "comm.options.debug".

@@ -12,7 +12,7 @@
 #include "choice.hpp"
 #include "ddprun/plugin/comm_plugin.hpp"
 #include "gpu.hpp"
-#include "host_space.hpp"
+#include "memory_space.hpp"
 #include "messages.hpp"
 #include "pipeline.hpp"
 #include "shm/hierarchy.hpp"

@@ -10,7 +10,6 @@
 #include <mutex>
 
 #include "ddprun/plugin/comm_plugin.hpp"
-#include "kernel_text.hpp"
 
 namespace ddprun::ucx_backend {
 namespace {

@@ -1,4 +1,4 @@
-#include "host_space.hpp"
+#include "memory_space.hpp"
 
 #include <cstring>
 

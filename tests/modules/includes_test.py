@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Modules keep to the dependency rules of docs/architecture.md: looks at what each source file includes. And the
-reading list of that page is as short as it says.
+"""The layout of docs/architecture.md: which folder may include which, how many lines each may have, and the length of
+the reading list.
 
     includes_test.py SOURCE_DIR
 """
@@ -11,107 +11,167 @@ import sys
 root = pathlib.Path(sys.argv[1])
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
-TOML = re.compile(r"^toml")
-DLL = re.compile(r"^boost/dll")
-# From the ground up: a module includes only modules to its left, and the public headers (ddprun/).
-CORE = ["base", "config", "plugin", "cuda", "launch", "comm", "record", "checkpoint", "data", "console", "train", "ddp", "app"]
-# The same within train/; loop includes all, and reduce and optim do not include each other.
-TRAIN = {"device": [], "tensor": ["device"], "reduce": ["tensor", "device"], "optim": ["tensor", "device"],
-         "loop": ["reduce", "optim", "tensor", "device"]}
-# A tool includes core below train/, and the tools to its left.
-TOOLS = ["report", "export", "bench", "data", "compare", "sweep", "predict", "tune", "conformance", "doctor"]
-TORCH_MODULES = {"train", "ddp", "app"}
-TORCH_ADAPTER = {"core/launch/tcp_store.cpp"}  # c10d's store, a target of its own
-COMMAND_LINES = {"core/app/cli.cpp"}  # compiled once for ddprun and its engine
-TORCH_CHECKS = {"tools/conformance/model/model_checks.cpp"}  # of models: a program that ddprun-conformance starts
+SUFFIXES = {".c", ".cpp", ".cu", ".h", ".hpp"}
+
+# From the ground up: a folder may include the public headers, itself, and these folders, which stand above it here.
+TRAIN = "core/train/device core/train/tensor core/train/reduce core/train/optim core/train/loop"
+TORCH_FREE_CORE = "core/base core/plugin core/cuda core/record core/checkpoint core/comm core/data"
+COMMAND = f"{TORCH_FREE_CORE} launch/net launch cli/config cli/console"
+TOOL = f"{COMMAND} testing tools/lib"
+MAY_INCLUDE = {
+    "core/include": "",
+    "sdk": "",
+    "core/base": "",
+    "core/plugin": "core/base",
+    "core/cuda": "core/base",
+    "core/record": "core/base",
+    "core/checkpoint": "core/base",
+    "core/comm": "core/base core/plugin",
+    "core/data": "core/base core/plugin",
+    "core/train/device": "core/cuda",
+    "core/train/tensor": "core/base core/checkpoint core/train/device",
+    "core/train/reduce": "core/base core/comm core/train/device core/train/tensor",
+    "core/train/optim": "core/checkpoint core/train/tensor",
+    "core/train/loop": f"{TORCH_FREE_CORE} core/train/device core/train/tensor core/train/reduce core/train/optim",
+    "launch/net": "core/base",
+    "launch": "core/base launch/net",
+    "ddp": f"{TORCH_FREE_CORE} {TRAIN} launch",
+    "cli/config": "core/base",
+    "cli/console": "core/base core/record launch",
+    "cli/run": f"{COMMAND} {TRAIN} ddp",
+    "cli": f"{COMMAND} cli/run",
+    "testing": "core/base",
+    "tools/lib": TOOL.removesuffix(" tools/lib"),
+    "tools/new": TOOL,
+    "tools/report": TOOL,
+    "tools/export": TOOL,
+    "tools/bench": f"{TOOL} tools/report",
+    "tools/data": TOOL,
+    "tools/compare": f"{TOOL} tools/report",
+    "tools/sweep": f"{TOOL} tools/report tools/compare",
+    "tools/predict": f"{TOOL} tools/report",
+    "tools/tune": f"{TOOL} tools/report tools/compare tools/predict",
+    "tools/conformance": TOOL,
+    "tools/conformance/model": f"{TOOL} tools/conformance core/train/tensor core/train/loop",
+    "tools/doctor": TOOL,
+}
+SEES_TORCH = {"core/include", "ddp", "cli/run", "tools/conformance/model", *TRAIN.split()}
+SEES_TORCH_TOO = {"launch/tcp_store.cpp"}  # torchrun's store, a target of its own
+ONLY_IN = {  # headers that are slow to compile, or that one folder hides from the others
+    r"^toml": {"cli/config"},
+    r"^boost/dll": {"core/plugin"},
+    r"^CLI/": {"cli/console/command_line.hpp"},
+}
+COMMAND_LINE = {"cli/console/command_line.hpp", "tools/compare/running_options.hpp"}  # include CLI11
+BUILDS_COMMAND_LINE = {"cli/cli.cpp"}  # and each main.cpp
 
 
-def sources(folder):
-    return [f for f in sorted((root / folder).rglob("*")) if f.suffix in {".cpp", ".hpp", ".h", ".c"}]
+def sources(*folders):
+    files = [file for folder in folders for file in (root / folder).rglob("*")]
+    return sorted(file.relative_to(root).as_posix() for file in files if file.suffix in SUFFIXES)
 
 
-def errors_of_plugin(parts, include):
-    first = include.split("/")[0]
-    if first in CORE + ["tools"]:
-        yield "a plugin sees only include/ and plugins/lib/"
+def folder_of(name):
+    while name and name not in MAY_INCLUDE:
+        name = name.rpartition("/")[0]
+    return name
+
+
+def included_file(include):
+    for base in ("core/include/", "core/", ""):
+        if (root / (base + include)).is_file():
+            return base + include
+    return ""
+
+
+def errors_of_plugin(name, include):
+    other = included_file(include)
+    if other and not other.startswith(("core/include/", "plugins/lib/")) and not other.startswith(name.rpartition("/")[0]):
+        yield "a plugin sees only the public headers and plugins/lib/"
     if (root / "plugins" / include).is_file():
         yield "of the plugins folder, only lib/ is for all"
-    torch_free = parts[1].startswith("comm_") or parts[1] == "lib"
-    if torch_free and TORCH.match(include):
+    if name.split("/")[1].startswith(("comm_", "lib")) and TORCH.match(include):
         yield "a communication plugin is torch-free"
 
 
-def errors_of_core(name, module, include):
-    first = include.split("/")[0]
-    if TORCH.match(include) and module not in TORCH_MODULES and name not in TORCH_ADAPTER and module != "include":
-        yield "the module is torch-free"
-    if TOML.match(include) and module != "config":
-        yield "only config/ sees toml types"
-    if DLL.match(include) and module != "plugin":
-        yield "only plugin/ sees Boost.DLL"
-    if module == "include" and first in CORE:
-        yield "public headers include public headers only"
-    if first in CORE and module in CORE and CORE.index(first) > CORE.index(module):
-        yield "dependencies point downwards only"
-    part, other = name.split("/")[2], include.split("/")[1:2]
-    if module == first == "train" and other[0] not in [part, *TRAIN[part]]:
-        yield f"of train, {part}/ does not know {other[0]}/"
-    if module == "train" and first in ("config", "launch"):
-        yield "train does not know the launcher nor the config"
-    if first == "tools":
-        yield "core does not know the tools"
-    if TORCH.match(include) and module == "app" and not name.startswith("core/app/run/"):
-        yield "of app, only run/ sees LibTorch"
+def errors_of_file(name, include):
+    folder, other = folder_of(name), folder_of(included_file(include))
+    if other not in ("", folder, "core/include", *MAY_INCLUDE[folder].split()):
+        yield f"{folder}/ does not know {other}/"
+    if TORCH.match(include) and folder not in SEES_TORCH and name not in SEES_TORCH_TOO:
+        yield f"{folder}/ is torch-free"
+    for pattern, places in ONLY_IN.items():
+        if re.match(pattern, include) and not places & {folder, name}:
+            yield f"only {', '.join(places)} includes it"
+    is_command_line = name.endswith("/main.cpp") or name in BUILDS_COMMAND_LINE
+    if include in COMMAND_LINE and name.endswith(".cpp") and not is_command_line:
+        yield "it includes CLI11: of a program, only main.cpp does"
 
 
-def errors_of_tool(name, module, include):
-    parts = include.split("/")
-    if (TORCH.match(include) or parts[0] in TORCH_MODULES) and name not in TORCH_CHECKS:
-        yield "tools are torch-free"
-    if parts[0] == "tools" and TOOLS.index(parts[1]) > TOOLS.index(module):
-        yield "a tool includes only the tools before it"
+# A test includes of the tools only the one that it tests, those that this one is made of, and tools/lib.
+def errors_of_test(name, include):
+    other = folder_of(included_file(include))
+    tested = folder_of(name.removeprefix("tests/"))
+    if other.startswith("tools/") and other not in ("tools/lib", tested, *MAY_INCLUDE.get(tested, "").split()):
+        if not name.startswith("tests/fuzz/"):
+            yield "a test does not include a tool that it does not test"
 
 
-def errors():
-    for file in sources("core") + sources("plugins") + sources("tools"):
-        name = file.relative_to(root).as_posix()
-        parts = name.split("/")
-        for include in INCLUDE.findall(file.read_text()):
-            if parts[0] == "plugins":
-                found = errors_of_plugin(parts, include)
-            elif parts[0] == "tools":
-                found = errors_of_tool(name, parts[1], include)
-            else:
-                found = errors_of_core(name, parts[1], include)
-            for error in found:
-                yield f"{name}: includes {include}: {error}"
+def wrong_includes():
+    folders = {"core": errors_of_file, "sdk": errors_of_file, "launch": errors_of_file, "ddp": errors_of_file,
+               "cli": errors_of_file, "testing": errors_of_file, "tools": errors_of_file,
+               "plugins": errors_of_plugin, "tests": errors_of_test}
+    for top, rule in folders.items():
+        for name in sources(top):
+            if rule is errors_of_file and not folder_of(name):
+                yield f"{name}: belongs to no folder that {sys.argv[0]} knows"
+                continue
+            for include in INCLUDE.findall((root / name).read_text()):
+                for error in rule(name, include):
+                    yield f"{name}: includes {include}: {error}"
 
 
-found = list(errors())
-# CLI11 is slow to compile.
-for file in sources("core") + sources("tools"):
-    name = file.relative_to(root).as_posix()
-    includes = INCLUDE.findall(file.read_text())
-    if any(include.startswith("CLI/") for include in includes) and name != "core/console/command_line.hpp":
-        found.append(f"{name}: includes CLI11: only console/command_line.hpp does")
-    is_command_line = file.name == "main.cpp" or name in COMMAND_LINES
-    with_cli11 = {"console/command_line.hpp", "tools/compare/running_options.hpp"} & set(includes)
-    if file.suffix == ".cpp" and with_cli11 and not is_command_line:
-        found.append(f"{name}: includes CLI11: of a program, only main.cpp does")
+def wrong_order():
+    above = set()
+    for folder, others in MAY_INCLUDE.items():
+        for other in set(others.split()) - above:
+            yield f"the rules: {folder}/ may include {other}/, which is not above it: a circle is possible"
+        above.add(folder)
+
+
 # Only train/ turns a tensor into memory for a backend.
-for file in sources("core"):
-    name = file.relative_to(root).as_posix()
-    if not name.startswith("core/train/") and re.search(r"\bdata_ptr\b", file.read_text()):
-        found.append(f"{name}: data_ptr: only train/ turns a tensor into a pointer")
+def wrong_pointers():
+    for name in sources("core", "launch", "ddp", "cli"):
+        if not name.startswith("core/train/") and re.search(r"\bdata_ptr\b", (root / name).read_text()):
+            yield f"{name}: data_ptr: only train/ turns a tensor into a pointer"
 
-# What docs/architecture.md promises of its reading list.
-listed = re.findall(r"^- \[`[^`]+`\]\(\.\./([^)]+)\)$", (root / "docs/architecture.md").read_text(), re.M)
-missing = [name for name in listed if not (root / name).is_file()]
-lines = sum(len((root / name).read_text().splitlines()) for name in listed if name not in missing)
-found += [f"docs/architecture.md: {name} is not there" for name in missing]
-if not listed or lines > 3000:
-    found.append(f"docs/architecture.md: the reading list has {len(listed)} files with {lines} lines; at most 3,000")
 
-count = sum(len(sources(folder)) for folder in ("core", "plugins", "tools"))
-print("\n".join(found) if found else f"all {count} files keep to the dependency rules")
+def lines_of(names):
+    return sum(len((root / name).read_text().splitlines()) for name in names)
+
+
+# | `core/` | ... | 18,000 |
+def wrong_sizes(page):
+    limits = re.findall(r"^\| `(\w+)/` \|.*\| ([\d,]+) \|$", page, re.M)
+    if len(limits) < 8:
+        yield "docs/architecture.md: the table of folders with their limits is not there"
+    for folder, limit in limits:
+        lines = lines_of(sources(folder))
+        if lines > int(limit.replace(",", "")):
+            yield f"{folder}/ has {lines:,} lines; docs/architecture.md allows {limit}"
+
+
+def wrong_reading_list(page):
+    listed = re.findall(r"^- \[`[^`]+`\]\(\.\./([^)]+)\)$", page, re.M)
+    missing = [name for name in listed if not (root / name).is_file()]
+    lines = lines_of(name for name in listed if name not in missing)
+    for name in missing:
+        yield f"docs/architecture.md: {name} is not there"
+    if not listed or lines > 3000:
+        yield f"docs/architecture.md: the reading list has {len(listed)} files with {lines} lines; at most 3,000"
+
+
+page = (root / "docs/architecture.md").read_text()
+found = [*wrong_order(), *wrong_includes(), *wrong_pointers(), *wrong_sizes(page), *wrong_reading_list(page)]
+print("\n".join(found) if found else "all files keep to the layout of docs/architecture.md")
 sys.exit(1 if found else 0)

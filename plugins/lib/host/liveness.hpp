@@ -1,5 +1,5 @@
-// Notices when the processes of this host's ranks end. Libraries that communicate through memory do not report it: UCX
-// over shared memory, NCCL over NVLink.
+// This host: which ranks share it, how much memory it still has, and when the processes of its ranks end. Libraries that
+// communicate through memory do not report that end: UCX over shared memory, NCCL over NVLink.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,11 @@ bool share_host(const Place& a, const Place& b);
 bool share_network(const Place& a, const Place& b);  // they reach each other at 127.0.0.1
 // The first rank of each host, ascending.
 std::vector<int> leaders_of(const std::vector<Place>& places);
+
+// The least of what the system can give and what the memory cgroups of this process leave (version 1 or 2), in bytes.
+// Page cache that the kernel can drop counts as free. `root`: the folder that has proc/ and sys/. Throws CommError if
+// /proc/meminfo cannot be read.
+uint64_t available_memory(const std::string& root = "");
 
 // One thread.
 class Liveness {

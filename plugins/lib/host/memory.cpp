@@ -1,4 +1,4 @@
-#include "host/memory.hpp"
+#include "host/liveness.hpp"
 
 #include <algorithm>
 #include <fstream>

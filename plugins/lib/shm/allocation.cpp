@@ -8,7 +8,7 @@
 #include <string>
 
 #include "ddprun/plugin/comm_plugin.hpp"
-#include "host/memory.hpp"
+#include "host/liveness.hpp"
 
 namespace ddprun::shm {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "plugins/comm_ucx/gpu_space.hpp"
-#include "plugins/comm_ucx/host_space.hpp"
+#include "plugins/comm_ucx/memory_space.hpp"
 #include "plugins/comm_ucx/on_fake_gpu.hpp"
 #include "reduction/float16.hpp"
 

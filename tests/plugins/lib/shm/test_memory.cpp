@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "ddprun/plugin/comm_plugin.hpp"
-#include "host/memory.hpp"
+#include "host/liveness.hpp"
 #include "testing/temp_dir.hpp"
 
 namespace ddprun::host {
