@@ -1,5 +1,5 @@
-// This host: which ranks share it, how much memory it still has, and when the processes of its ranks end. Libraries that
-// communicate through memory do not report that end: UCX over shared memory, NCCL over NVLink.
+// This host: which ranks share it, how much memory it still has, and when the processes of its ranks end. Libraries
+// that communicate through memory do not report that end: UCX over shared memory, NCCL over NVLink.
 #pragma once
 
 #include <cstdint>
