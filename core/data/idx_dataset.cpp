@@ -30,14 +30,14 @@ std::string path_of(const Source& source, const std::string& split, std::string 
   throw InvalidDataset("root", "found neither " + plain.string() + " nor " + plain.string() + ".gz; " + source.advice);
 }
 
-struct Files {
+struct SplitFiles {
   IdxFile images;
   IdxFile labels;
 };
 
-Files read_split(const Source& source, const std::string& split) {
-  Files files{read_idx(path_of(source, split, "images-idx3-ubyte"), 3, "pixels"),
-              read_idx(path_of(source, split, "labels-idx1-ubyte"), 1, "labels")};
+SplitFiles read_split(const Source& source, const std::string& split) {
+  SplitFiles files{read_idx(path_of(source, split, "images-idx3-ubyte"), 3, "pixels"),
+                   read_idx(path_of(source, split, "labels-idx1-ubyte"), 1, "labels")};
   const int64_t images = files.images.header.extents[0];
   const int64_t labels = files.labels.header.extents[0];
   if (images != labels) {
@@ -82,12 +82,12 @@ std::vector<uint8_t> values_of(IdxFile& file) {
   return std::move(file.bytes);
 }
 
-ByteImages images_of(Files& files) {
+ByteImages images_of(SplitFiles& files) {
   const auto& extents = files.images.header.extents;
   return {1, extents[1], extents[2], values_of(files.images), values_of(files.labels)};
 }
 
-Splits make_splits(Files train, Files test, const ImageSplitOptions& options, uint64_t seed,
+Splits make_splits(SplitFiles train, SplitFiles test, const ImageSplitOptions& options, uint64_t seed,
                    const std::vector<std::string>& classes) {
   check_same_shape(train.images, test.images);
   check_labels(train.labels, classes.size());
@@ -103,8 +103,8 @@ Splits open_named(const std::string& name, const DatasetContext& context, const 
   const DatasetOptions options(name, context, kMnistOptions);
   const ImageSplitOptions image = read_image_split_options(options, 1);
   check_root(source.root, source.advice);
-  Files train = read_split(source, "train");
-  Files test = read_split(source, "t10k");
+  SplitFiles train = read_split(source, "train");
+  SplitFiles test = read_split(source, "t10k");
   return make_splits(std::move(train), std::move(test), image, context.seed, classes);
 }
 
@@ -135,8 +135,8 @@ Splits open_idx(const DatasetContext& context) {
   if (context.root.empty()) throw InvalidDataset("root", "expected the folder of " + four_files + ", plain or .gz");
   const Source source{context.root, "put " + four_files + " there, plain or .gz", ""};
   check_root(source.root, source.advice);
-  Files train = read_split(source, "train");
-  Files test = read_split(source, "t10k");
+  SplitFiles train = read_split(source, "train");
+  SplitFiles test = read_split(source, "t10k");
   const auto labels = train.labels.values();
   const int64_t seen = 1 + *std::max_element(labels.begin(), labels.end());
   return make_splits(std::move(train), std::move(test), image, context.seed, numbered(classes == 0 ? seen : classes));
