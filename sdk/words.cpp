@@ -70,7 +70,7 @@ std::string quoted_list(const std::vector<std::string>& words, std::string_view 
 }
 
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& names) {
-  constexpr std::size_t longest_word = 100;  // beyond it no slip of the hand, and the table of distances grows large
+  constexpr std::size_t longest_word = 100;  // a longer one is no typing error
   if (word.size() > longest_word) return "";
   const std::string* nearest = nullptr;
   std::size_t least = 0;

@@ -1,10 +1,10 @@
-/* ddprun/plugin/dataset_entry.h: the border of a data set plugin, in C: no torch, and no C++ runtime to match.
+/* ddprun/plugin/dataset_entry.h: the C ABI of a data set plugin. It needs no torch and no C++ runtime.
  *
  * A plugin exports exactly one symbol, the constant `ddprun_dataset_plugin_v1` of type `ddprun_dataset_plugin`. In C++,
  * dataset_plugin.hpp makes it from a class. The data sets that come with ddprun go through the same table.
  *
- * Structs grow at their end only, and struct_size says how much of one there is. Who makes a struct owns it and all that
- * it points to; nothing allocated on one side is freed on the other; nothing throws across.
+ * Structs grow only at their end; struct_size says how much of one exists. The side that makes a struct owns it and all
+ * that it points to. What one side allocates, the other side never frees. No exception crosses the boundary.
  */
 #ifndef DDPRUN_DATASET_ENTRY_H
 #define DDPRUN_DATASET_ENTRY_H
@@ -59,7 +59,7 @@ typedef struct ddprun_dataset_field {
   uint32_t type; /* DDPRUN_ELEMENT_... */
 } ddprun_dataset_field;
 
-/* What there is to know of a split. The pointers are the plugin's and valid until the split is closed. */
+/* Size, shapes and classes of a split. The pointers belong to the plugin and are valid until the split is closed. */
 typedef struct ddprun_dataset_info {
   uint32_t struct_size; /* set by the host, which has zeroed the rest */
   uint32_t reserved;
@@ -84,8 +84,8 @@ typedef struct ddprun_dataset_plugin {
   const char* name;    /* "image-folder": the <name> of libddprun_dataset_<name>.so, and of data.name */
   const char* version; /* of the plugin */
   const char* summary; /* one line for `ddprun plugins`: what it reads */
-  /* Opens the training split and, where the data set has one, the test split (else *test stays null), and checks all
-   * that can be checked: what open accepts, fetch should not refuse. On an error both stay null. One thread. */
+  /* Opens the training split and the test split. *test stays null if the data set has none. Checks everything that can
+   * be checked, so that fetch need not refuse it later. After an error both stay null. One thread. */
   int32_t (*open)(const ddprun_dataset_request* request, ddprun_dataset** train, ddprun_dataset** test,
                   ddprun_dataset_error* error);
   /* Fills *info; a size of 0 says that it cannot. Any thread. */

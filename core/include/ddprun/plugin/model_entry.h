@@ -1,4 +1,4 @@
-/* ddprun/plugin/model_entry.h: the border of a model plugin, in C.
+/* ddprun/plugin/model_entry.h: the C ABI of a model plugin.
  *
  * A model is a C++ object of LibTorch, so its plugin must have been built with the same Torch and the same C++ ABI as the
  * program. This table is read, and compared, before any C++ crosses. A model plugin exports exactly one symbol, the

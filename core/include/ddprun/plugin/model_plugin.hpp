@@ -1,4 +1,4 @@
-// ddprun/plugin/model_plugin.hpp: all that a model plugin includes. See model_entry.h for the border it crosses.
+// ddprun/plugin/model_plugin.hpp: all that a model plugin includes. model_entry.h has the ABI boundary below it.
 #pragma once
 
 #include <torch/torch.h>

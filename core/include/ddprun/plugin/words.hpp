@@ -14,10 +14,10 @@ std::string printable(std::string_view text);
 // `"a", "b" or "c"`; empty for no words.
 std::string quoted_list(const std::vector<std::string>& words, std::string_view last_separator = " or ");
 
-// The nearest of `names` to `word` when it is near enough to be a slip of the hand: ` (did you mean "ring"?)`, else "".
-// Near: the optimal string alignment distance (Damerau 1964: insert, delete, replace, swap neighbours), case aside, is
-// at most a third of the longer word, or 1. Between two words of three letters the first has to be right: who writes
-// "gpu" did not mean "cpu".
+// The nearest of `names` to `word`, if `word` may be a typing error of it: ` (did you mean "ring"?)`; otherwise "". It
+// may be if their distance is 1, or at most a third of the longer word. The distance counts letters that are inserted,
+// deleted or replaced, and neighbours that are swapped, without regard to case (optimal string alignment, Damerau
+// 1964). Two words of three letters must begin with the same letter: "gpu" is no typing error of "cpu".
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& names);
 
 // `expected "auto", "ring" or "tree" (did you mean "ring"?)`
