@@ -64,8 +64,8 @@ std::string missing_folder(const std::string& path);
 std::string aside_path(const std::string& path, int64_t process);
 std::string aside_path(const std::string& path);  // of this process
 
-// Calls write(aside_path(path)), which makes that file, and renames it to `path`: a reader sees the old file, or the whole
-// new one. If anything throws, the temporary file is removed.
+// Calls write(aside_path(path)), which makes that file, and renames it to `path`: a reader sees the old file, or the
+// whole new one. If anything throws, the temporary file is removed.
 void replace_by(const std::string& path, const std::function<void(const std::string& aside)>& write);
 
 // Writes a temporary file in the same folder and renames it to end_of_links(path): a reader sees the old or the new

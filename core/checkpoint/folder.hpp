@@ -76,8 +76,8 @@ struct Restoring {
   bool same_world = true;   // as many restore it
   bool parts_move = false;  // the optimizer's state is divided among the states, and not as these ranks divide it
 };
-// The states that this rank needs. Among as many ranks as before: rank 0's, which has what is common, and its own. Rank 0
-// of another number of ranks adds up the totals of all states; the others need rank 0's. All, if parts move.
+// The states that this rank needs. Among as many ranks as before: rank 0's, which has what is common, and its own. Rank
+// 0 of another number of ranks adds up the totals of all states; the others need rank 0's. All, if parts move.
 std::vector<int> states_for(const Restoring& restoring);
 // Reads and checks the states of these ranks. Throws what read_safetensors() throws.
 std::map<int, File> read_states(const Commit& commit, const std::vector<int>& ranks);

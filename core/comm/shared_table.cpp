@@ -73,8 +73,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The wait for a peer has three stages: it spins for some microseconds, for a peer that is about to come; it yields, for a
-// peer that needs this core; it sleeps, for a peer that computes. A sleep is short enough to notice an abort or a death.
+// The wait for a peer has three stages: it spins for some microseconds, for a peer that is about to come; it yields,
+// for a peer that needs this core; it sleeps, for a peer that computes, in slices short enough to notice an abort or a
+// death.
 constexpr int kSpins = 100;
 constexpr int kYields = 50;
 constexpr std::chrono::milliseconds kSlice{20};

@@ -22,8 +22,8 @@ static_assert(sizeof(TableSlot) == 64 && std::atomic<uint32_t>::is_always_lock_f
 
 enum class Presence : uint32_t { here, left, aborted };
 
-// One rank's part. The rank uses its two slots alternately. Two are enough: a rank writes number n only after every rank
-// has shown n - 1. A rank shows n - 1 only after it has read n - 2, so the slot of n - 2 is free for n.
+// One rank's part. The rank uses its two slots alternately. Two are enough: a rank writes n only after every rank has
+// shown n - 1. A rank shows n - 1 only after it has read n - 2, so the slot of n - 2 is free for n.
 struct TableMember {
   TableSlot slots[2];
   alignas(64) std::atomic<int32_t> pid;  // 0: not here yet

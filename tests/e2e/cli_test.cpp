@@ -151,9 +151,9 @@ TEST_CASE("plugins --verbose prints the options of each plugin, with type, defau
   CHECK(result.code == 0);
   const auto lines = lines_of(result.out);
   for (const char* line :
-       {"comm.options of gloo:", "  interface +text +- +the network interface .*", "model.options of simplenet:",
-        "  hidden +integer +256 +1 to 1000000 +width .*", "model.options of linear: none",
-        "data.options of mnist:", "  std +real, ... +1 +1e-6 to 1e6 .*"}) {
+       {"comm.options of gloo:", "  interface +text +- +the network interface .*",
+        "model.options of simplenet:", "  hidden +integer +256 +1 to 1000000 +width .*",
+        "model.options of linear: none", "data.options of mnist:", "  std +real, ... +1 +1e-6 to 1e6 .*"}) {
     CAPTURE(line);
     CHECK_MESSAGE(std::any_of(lines.begin(), lines.end(),
                               [&](const std::string& text) { return std::regex_match(text, std::regex(line)); }),

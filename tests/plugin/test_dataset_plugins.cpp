@@ -43,8 +43,9 @@ TEST_CASE("a data set plugin is found by name and by path") {
 TEST_CASE("each reason to refuse a data set plugin gives a different line") {
   const std::string advice = "; rebuild the plugin with this ddprun's headers";
   CHECK(dataset_error("no_entry") ==
-        refusal("no_entry", "no entry point: it does not export ddprun_dataset_plugin_v1; is it a dataset plugin of another "
-                            "version?"));
+        refusal("no_entry",
+                "no entry point: it does not export ddprun_dataset_plugin_v1; is it a dataset plugin of another "
+                "version?"));
   CHECK(dataset_error("newer_abi") ==
         refusal("newer_abi", "wrong ABI: the plugin has version 3, this ddprun takes version 1" + advice));
   CHECK(dataset_error("shorter") == refusal("shorter", "wrong ABI: its table has 56 bytes, version 1 has 64" + advice));

@@ -82,8 +82,9 @@ TEST_CASE("a broken link is listed as a refused entry") {
 }
 
 TEST_CASE("a library without the entry point is refused") {
-  CHECK(comm_error("no_entry") == refusal("no_entry", "no entry point: it does not export ddprun_comm_plugin_v1; is it "
-                                                      "a comm plugin of another version?"));
+  CHECK(comm_error("no_entry") == refusal("no_entry",
+                                          "no entry point: it does not export ddprun_comm_plugin_v1; is it "
+                                          "a comm plugin of another version?"));
 }
 
 TEST_CASE("a model in place of a comm plugin is reported as a model") {
@@ -94,8 +95,9 @@ TEST_CASE("a model in place of a comm plugin is reported as a model") {
 
 TEST_CASE("the error for a plugin of another ABI has both versions") {
   CHECK(comm_error("newer_abi") ==
-        refusal("newer_abi", "wrong ABI: the plugin has version 3, this ddprun takes version 1; rebuild the plugin with "
-                             "this ddprun's headers"));
+        refusal("newer_abi",
+                "wrong ABI: the plugin has version 3, this ddprun takes version 1; rebuild the plugin with "
+                "this ddprun's headers"));
 }
 
 TEST_CASE("a table may be longer than version 1, because tables grow at their end, but not shorter") {
@@ -190,7 +192,8 @@ TEST_CASE("declared options are found, and a table that ends before them declare
 
 TEST_CASE("a library that crashes, ends the process or throws when it is loaded is refused") {
   const auto loaded = [](const std::string& what) {
-    return "refused: while it was loaded, " + what + "; if its file is whole, look at its static constructors and its table";
+    return "refused: while it was loaded, " + what +
+           "; if its file is whole, look at its static constructors and its table";
   };
   CHECK(comm_error("crashes") == refusal("crashes", loaded("the child process crashed: Segmentation fault")));
   CHECK(comm_error("wild_name") == refusal("wild_name", loaded("the child process crashed: Segmentation fault")));

@@ -59,4 +59,3 @@ TEST_CASE("peak memory is that of the process itself, not of its parent") {
   CHECK(peak > 0);
   CHECK(peak < static_cast<long long>(large.size()));
 }
-

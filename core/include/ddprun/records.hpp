@@ -104,14 +104,14 @@ struct Summary {
   std::vector<int64_t> samples_per_rank;  // batch weights: samples of a full step by rank, if they differ
   int64_t seed = -1;
   std::string model, data, strategy;
-  std::string backend;                    // as configured
-  std::string algorithm;                  // as used
-  std::string transport;                  // as used
-  int64_t comm_bytes = -1;                // gradient bytes that a rank allreduces in a step
-  double comm_time = kAbsent;             // average per step: time of all allreduces, hidden or exposed
-  double comm_busbw = kAbsent;            // bytes per second
-  std::vector<int64_t> memory_by_device;  // dp on GPUs: peak bytes
-  int64_t peak_memory_bytes = -1;         // the maximum over the ranks
+  std::string backend;                                  // as configured
+  std::string algorithm;                                // as used
+  std::string transport;                                // as used
+  int64_t comm_bytes = -1;                              // gradient bytes that a rank allreduces in a step
+  double comm_time = kAbsent;                           // average per step: time of all allreduces, hidden or exposed
+  double comm_busbw = kAbsent;                          // bytes per second
+  std::vector<int64_t> memory_by_device;                // dp on GPUs: peak bytes
+  int64_t peak_memory_bytes = -1;                       // the maximum over the ranks
   std::vector<std::pair<std::string, double>> learned;  // "weight" -> 2.0, reported by the model
 };
 

@@ -1,5 +1,5 @@
-// ddprun/plugin/words.hpp: wording that messages share, in ddprun and in plugins: lists of names, the nearest right name, and
-// foreign text that may be printed.
+// ddprun/plugin/words.hpp: wording that messages share, in ddprun and in plugins: lists of names, the nearest right
+// name, and foreign text that may be printed.
 #pragma once
 
 #include <string>
@@ -7,6 +7,7 @@
 #include <vector>
 
 namespace ddprun {
+
 // Foreign text as it may stand in a line and on a terminal: in place of each byte of a control character (C0, DEL, C1)
 // and of what is no UTF-8 stands '?'.
 std::string printable(std::string_view text);
