@@ -10,8 +10,7 @@
 #include "cli/console/program.hpp"
 #include "cli/console/progress_bar.hpp"
 #include "launch/cores.hpp"
-#include "launch/signal_thread.hpp"
-#include "launch/stop_signals.hpp"
+#include "launch/signals.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
 

@@ -5,8 +5,8 @@
 
 #include "ddp/group_state.hpp"
 #include "ddprun/error.hpp"
-#include "launch/stop_signals.hpp"
-#include "train/tensor/tensor_buffer.hpp"
+#include "launch/signals.hpp"
+#include "train/reduce/tensor_buffer.hpp"
 
 namespace ddprun {
 namespace {

@@ -13,7 +13,6 @@
 #include "ddp/joined_state.hpp"
 #include "ddprun/error.hpp"
 #include "launch/cores.hpp"
-#include "launch/identity.hpp"
 #include "launch/meeting.hpp"
 #include "launch/world.hpp"
 #include "plugin/registry.hpp"

@@ -7,8 +7,9 @@
 #include "comm/fingerprint.hpp"
 #include "comm/over_store.hpp"
 #include "comm/shared_table.hpp"
-#include "launch/signal_thread.hpp"
-#include "launch/tcp_store.hpp"
+#include "cli/console/program.hpp"
+#include "launch/meeting.hpp"
+#include "launch/signals.hpp"
 #include "train/reduce/staged_backend.hpp"
 
 namespace ddprun::ddp {

@@ -1,4 +1,4 @@
-#include "launch/identity.hpp"
+#include "launch/meeting.hpp"
 
 #include <algorithm>
 #include <sstream>

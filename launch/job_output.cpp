@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
+#include "base/file.hpp"
 #include "base/wrap.hpp"
 #include "ddprun/error.hpp"
 
@@ -81,9 +83,28 @@ bool JobOutput::full() const {
   return std::any_of(all.begin(), all.end(), [](const Screen* screen) { return screen->full(); });
 }
 
-bool JobOutput::crowded() const {
-  const auto all = screens();
-  return std::any_of(all.begin(), all.end(), [](const Screen* screen) { return screen->crowded(); });
+void JobOutput::add_to(std::vector<pollfd>& entries) const {
+  for (const Screen* screen : screens()) {
+    if (screen->pending()) entries.push_back({screen->fd(), POLLOUT, 0});
+  }
+}
+
+void JobOutput::write_some() {
+  for (Screen* screen : screens()) {
+    screen->release_due(Screen::Clock::now());
+    screen->write_some();
+    if (screen->broken() == 0 || std::exchange(warned_, true)) continue;
+    say(std::string("ddprun: warning: the output of the ranks is dropped from here on: ") +
+        std::strerror(screen->broken()));
+  }
+}
+
+std::string JobOutput::lost() const {
+  for (const Screen* screen : screens()) {
+    if (screen->broken() == 0 || screen->broken() == EPIPE) continue;
+    return std::string(screen->fd() == STDOUT_FILENO ? "stdout: " : "stderr: ") + std::strerror(screen->broken());
+  }
+  return "";
 }
 
 void JobOutput::flush() {
@@ -100,16 +121,10 @@ void JobOutput::emit(int rank, Stream stream, std::string_view line) {
 void JobOutput::log(int rank, std::string_view bytes) {
   if (logs_.empty()) return;
   UniqueFd& file = logs_[static_cast<std::size_t>(rank)];
-  while (file && !bytes.empty()) {
-    const ssize_t got = ::write(file.get(), bytes.data(), bytes.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      say("ddprun: warning: the log of rank " + std::to_string(first_ + rank) + " ends here: " + std::strerror(errno));
-      file.reset();
-      return;
-    }
-    bytes.remove_prefix(static_cast<std::size_t>(got));
-  }
+  const int error = file ? write_all(file.get(), bytes) : 0;
+  if (error == 0) return;
+  say("ddprun: warning: the log of rank " + std::to_string(first_ + rank) + " ends here: " + std::strerror(error));
+  file.reset();
 }
 
 }  // namespace ddprun::launch

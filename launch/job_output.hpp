@@ -1,6 +1,8 @@
 // The output of the ranks: to the launcher's stdout and stderr, and to a log file per rank.
 #pragma once
 
+#include <poll.h>
+
 #include <array>
 #include <memory>
 #include <string>
@@ -27,18 +29,25 @@ class JobOutput {
   // A line of the launcher itself, on stderr.
   void say(std::string_view text) { screen(Stream::err).last_line(text); }
 
-  // One screen, or two if stdout and stderr are different files.
-  std::vector<Screen*> screens() const;
-  bool full() const;     // read no more output for now
-  bool crowded() const;  // read only rank 0's output
+  bool full() const;  // read no more output for now
+  // For a poll loop: adds the descriptors on which something is waiting to be written.
+  void add_to(std::vector<pollfd>& entries) const;
+  // Writes what can be written without blocking. Warns once if the output is lost from here on.
+  void write_some();
 
+  // Writes everything.
   void flush();
+  // After flush(): "stdout: No space left on device" if output was lost. A reader that has closed its pipe has read
+  // enough: then "".
+  std::string lost() const;
 
  private:
   struct Partial {
     std::array<std::string, 2> line;  // by Stream: the unfinished line of a rank
   };
 
+  // One screen, or two if stdout and stderr are different files.
+  std::vector<Screen*> screens() const;
   Screen& screen(Stream stream) const { return stream == Stream::err && err_ ? *err_ : *out_; }
   void log(int rank, std::string_view bytes);
   void emit(int rank, Stream stream, std::string_view line);
@@ -48,6 +57,7 @@ class JobOutput {
   std::unique_ptr<Screen> err_;  // null if it is the same file as stdout, so that the order of lines is kept
   std::vector<Partial> partial_;
   std::vector<UniqueFd> logs_;
+  bool warned_ = false;
 };
 
 }  // namespace ddprun::launch

@@ -9,34 +9,11 @@
 #include "launch/cores.hpp"
 #include "launch/job_folder.hpp"
 #include "launch/net/address.hpp"
-#include "launch/net/net_store.hpp"
-#include "launch/net/store_server.hpp"
 
 namespace ddprun::launch {
 namespace {
 
 using std::chrono::milliseconds;
-
-// The client of rank 0, and the server that lives as long.
-class HostedStore : public Store {
- public:
-  HostedStore(StoreAddress& address, milliseconds timeout)
-      : server_(listening_addresses(address.host, address.secret.empty()), address.port, address.secret) {
-    address.port = server_.port();
-    client_ = net_store(address, timeout);
-  }
-
-  void set(const std::string& key, std::string_view value) override { client_->set(key, value); }
-  std::string get(const std::string& key, milliseconds timeout) override { return client_->get(key, timeout); }
-  std::vector<std::string> allgather(const std::string& name, int rank, int size, std::string_view value,
-                                     milliseconds timeout) override {
-    return client_->allgather(name, rank, size, value, timeout);
-  }
-
- private:
-  StoreServer server_;
-  std::unique_ptr<Store> client_;
-};
 
 class PrefixedStore final : public Store {
  public:
@@ -119,10 +96,6 @@ void find_place(World& world, Store& store, milliseconds timeout) {
   if (world.on_one_host()) return;
   share_cores(world, store, timeout);
   exchange_routes(world, store, timeout);
-}
-
-std::unique_ptr<Store> hosted_store(StoreAddress& address, milliseconds timeout) {
-  return std::make_unique<HostedStore>(address, timeout);
 }
 
 std::unique_ptr<Store> prefixed_store(Store& store, std::string prefix) {

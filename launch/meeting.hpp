@@ -1,4 +1,4 @@
-// Where the ranks of a job meet.
+// Where the ranks of a job meet, and what must be equal on all of them.
 #pragma once
 
 #include <chrono>
@@ -17,13 +17,15 @@ namespace ddprun::launch {
 // Throws Error(rendezvous).
 std::unique_ptr<Store> open_store(World& world, std::chrono::milliseconds timeout);
 
+// As open_store(), for torchrun too, whose agent hosts a store (c10d's TCPStore). It is in the target
+// ddprun_launch_c10d, because it links LibTorch. Where world.agent_store is true, rank 0 hosts ddprun's store on a free
+// port, with a new secret, and passes both to the other ranks through the agent's store. Restarted ranks do not join
+// the store of an earlier attempt. Throws Error(rendezvous).
+std::unique_ptr<Store> open_any_store(World& world, std::chrono::milliseconds timeout);
+
 // Sets what a rank knows only after it has met the others: world.cores, address and restarts, and local_rank and
 // local_size if the launcher did not set them. Collective. Throws as locate().
 void find_place(World& world, Store& store, std::chrono::milliseconds timeout);
-
-// A store whose server runs in this process, at address.host, until the store is destroyed. If address.port is 0, a
-// free port is chosen and written there. Throws as StoreServer.
-std::unique_ptr<Store> hosted_store(StoreAddress& address, std::chrono::milliseconds timeout);
 
 // Keys as files in a folder that only this user can access (0700). Each file appears atomically, so that a reader sees
 // a complete value or none. The caller creates and removes the folder.
@@ -35,5 +37,18 @@ std::unique_ptr<Store> prefixed_store(Store& store, std::string prefix);
 // The secret for a rendezvous at `host`: that of the environment; without one, a known one if `insecure`. Empty if only
 // processes of this host can reach `host`. Otherwise throws Error(rendezvous).
 Secret required_secret(const std::string& host, bool insecure);
+
+// Parts of the error: "rank 0 and rank 3 do not run the same experiment: A and B; start all ranks with ...".
+struct IdentityWords {
+  std::string process = "rank";
+  std::string differ;  // "do not run the same experiment"
+  std::string advice;  // "start all ranks with the same config and program"
+};
+
+// Compares `mine`, one `name = value` per line with "[table]" lines between them, with those of the other processes.
+// Collective; call it once per store. Sends only digests, unless there is a difference. Throws Error(rendezvous) with
+// the first line that differs, on all processes.
+void compare_identities(Store& store, int rank, int size, const std::string& mine, std::chrono::milliseconds timeout,
+                        const IdentityWords& words);
 
 }  // namespace ddprun::launch

@@ -1,4 +1,4 @@
-#include "launch/node_supervisor.hpp"
+#include "launch/supervisor.hpp"
 
 #include <poll.h>
 #include <unistd.h>
@@ -18,9 +18,9 @@
 #include "launch/job_output.hpp"
 #include "launch/net/address.hpp"
 #include "launch/net/hub.hpp"
+#include "launch/peers.hpp"
 #include "launch/progress.hpp"
 #include "launch/rank_processes.hpp"
-#include "launch/signal_thread.hpp"
 #include "launch/signals.hpp"
 #include "launch/stall_watch.hpp"
 
@@ -48,7 +48,7 @@ class Supervisor {
   Supervisor(const Job& job, Peers* peers)
       : job_(job),
         peers_(peers),
-        output_(peers == nullptr ? 0 : peers->first_rank(), job.nproc, job.log_dir),
+        output_(first_rank(), job.nproc, job.log_dir),
         stalls_(peers == nullptr ? kAgeHere : kAgeOfOthers) {}
 
   Verdict run() {
@@ -61,8 +61,8 @@ class Supervisor {
       table_ = ProgressTable::create(folder.path(), job_.nproc);
       Guardian guardian(folder.path());
       // If the launcher itself fails (no descriptor, no memory), the destructor of `ranks` ends them.
-      RankProcesses ranks(job_.command, placement_in(folder.path()), folder.path(), *table_, guardian,
-                          job_.forked.get());
+      RankProcesses ranks(job_, first_rank(), peers_ == nullptr ? job_.nproc : peers_->world(),
+                          variables(folder.path()), folder.path(), *table_, guardian);
       ranks_ = &ranks;
       while (ranks.live() > 0) turn(signals);
       drain();
@@ -77,26 +77,29 @@ class Supervisor {
     }
     if (!verdict.text.empty()) output_.say(verdict.text);
     output_.flush();
-    fail_if_output_is_lost(verdict);
+    if (const std::string lost = output_.lost(); verdict.code == ExitCode::ok && !lost.empty()) {
+      verdict = {ExitCode::failure, "ddprun: failed: cannot write the output to " + lost};
+      output_.say(verdict.text);
+      output_.flush();
+    }
     return verdict;
   }
 
  private:
-  Placement placement_in(const std::string& job_dir) const {
-    Placement placement{0, job_.nproc, job_.nproc, job_.environment, job_.torchrun_variables};
-    if (job_.torchrun_variables) add_torchrun_variables(placement.environment);
-    if (peers_ == nullptr) return placement;
+  int first_rank() const { return peers_ == nullptr ? 0 : peers_->first_rank(); }
+
+  // Variables of all ranks of this node.
+  std::vector<std::string> variables(const std::string& job_dir) const {
+    std::vector<std::string> variables = job_.environment;
+    if (job_.torchrun_variables) add_torchrun_variables(variables);
+    if (peers_ == nullptr) return variables;
     if (const auto error = publish(job_dir, kSecretFile, to_hex(job_.nodes.secret))) {
       throw Error(ExitCode::failure, "cannot write into the job's folder " + job_dir + ": " + error.message());
     }
-    const std::string store = job_.nodes.master_addr + ":" + std::to_string(job_.nodes.master_port);
-    placement.environment.push_back("DDPRUN_STORE=" + store);
-    placement.first = peers_->first_rank();
-    placement.world = peers_->world();
-    return placement;
+    variables.push_back("DDPRUN_STORE=" + job_.nodes.master_addr + ":" + std::to_string(job_.nodes.master_port));
+    return variables;
   }
 
-  // Those that are equal for all ranks.
   void add_torchrun_variables(std::vector<std::string>& environment) const {
     const std::string address = peers_ == nullptr ? "127.0.0.1" : job_.nodes.master_addr;
     const int port = peers_ == nullptr ? free_port(address) : peers_->nodes().front().program_port;
@@ -121,11 +124,9 @@ class Supervisor {
   // One iteration of the loop: waits for the first event and handles it.
   void turn(Signals& signals) {
     std::vector<pollfd> entries{{signals.fd(), POLLIN, 0}};
-    for (const Screen* screen : output_.screens()) {
-      if (screen->pending()) entries.push_back({screen->fd(), POLLOUT, 0});
-    }
-    for (std::size_t rank = 0; rank < readable_ranks(); ++rank) {
-      const Child& child = ranks_->child(rank);
+    output_.add_to(entries);
+    for (int rank = 0; rank < job_.nproc && !output_.full(); ++rank) {  // ranks that print too fast must wait
+      const Child& child = ranks_->child(static_cast<std::size_t>(rank));
       for (const UniqueFd* pipe : {&child.out, &child.err}) {
         if (*pipe) entries.push_back({pipe->get(), POLLIN, 0});
       }
@@ -142,10 +143,7 @@ class Supervisor {
     if (ranks_->look()) begin_to_fail();
     for (const std::string& stop : ranks_->take_stops()) output_.say("ddprun: " + stop);
     on_time(Clock::now());
-    for (Screen* screen : output_.screens()) {
-      screen->write_some();
-      warn_if_broken(*screen);
-    }
+    output_.write_some();
   }
 
   void hear_peers() {
@@ -168,17 +166,11 @@ class Supervisor {
     return static_cast<int>(std::max(left.count(), milliseconds::rep{0}));
   }
 
-  // The number of ranks, from the first, whose output may be read now: all, only rank 0, or none. Ranks that print
-  // faster than the reader reads must wait.
-  std::size_t readable_ranks() const {
-    if (output_.full()) return 0;
-    return output_.crowded() ? 1 : static_cast<std::size_t>(job_.nproc);
-  }
-
   void read_pipes() {
-    for (std::size_t rank = 0; rank < readable_ranks(); ++rank) {
-      read_pipe(static_cast<int>(rank), Stream::out, ranks_->child(rank).out);
-      read_pipe(static_cast<int>(rank), Stream::err, ranks_->child(rank).err);
+    for (int rank = 0; rank < job_.nproc && !output_.full(); ++rank) {
+      Child& child = ranks_->child(static_cast<std::size_t>(rank));
+      read_pipe(rank, Stream::out, child.out);
+      read_pipe(rank, Stream::err, child.err);
     }
   }
 
@@ -277,7 +269,6 @@ class Supervisor {
 
   void on_time(Clock::time_point now) {
     watch_progress(now);
-    for (Screen* screen : output_.screens()) screen->release_due(now);
     if (ranks_->stopped_too_long()) begin_to_fail();
     if (!kill_at_ || now < *kill_at_) return;
     if (!ranks_->killed()) grace_ended_ = in_grace_;
@@ -327,32 +318,12 @@ class Supervisor {
     return text.str();
   }
 
-  // A reader that has closed its pipe has read enough.
-  void fail_if_output_is_lost(Verdict& verdict) {
-    for (const Screen* screen : output_.screens()) {
-      if (verdict.code != ExitCode::ok || screen->broken() == 0 || screen->broken() == EPIPE) continue;
-      verdict = {ExitCode::failure, std::string("ddprun: failed: cannot write the output to ") +
-                                        (screen->fd() == STDOUT_FILENO ? "stdout" : "stderr") + ": " +
-                                        std::strerror(screen->broken())};
-      output_.say(verdict.text);
-      output_.flush();
-    }
-  }
-
-  void warn_if_broken(const Screen& screen) {
-    if (screen.broken() == 0 || warned_) return;
-    warned_ = true;
-    output_.say(std::string("ddprun: warning: the output of the ranks is dropped from here on: ") +
-                std::strerror(screen.broken()));
-  }
-
   const Job& job_;
   Peers* const peers_;
   JobOutput output_;
   std::unique_ptr<ProgressTable> table_;
   RankProcesses* ranks_ = nullptr;
   bool failing_ = false;
-  bool warned_ = false;
   int stop_signal_ = 0;
   std::optional<Clock::time_point> kill_at_;  // the end of the grace period, or of kCollect
   bool in_grace_ = false;                     // kill_at_ is the end of the grace period

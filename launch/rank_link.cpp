@@ -9,7 +9,7 @@
 #include "base/log.hpp"
 #include "launch/first_cause.hpp"
 #include "launch/net/address.hpp"
-#include "launch/signal_thread.hpp"
+#include "launch/signals.hpp"
 
 namespace ddprun::launch {
 namespace {

@@ -13,25 +13,24 @@
 #include "launch/failure.hpp"
 #include "launch/job_folder.hpp"
 #include "launch/net/address.hpp"
-#include "launch/signal_thread.hpp"
+#include "launch/signals.hpp"
 
 namespace ddprun::launch {
 namespace {
 
 constexpr std::chrono::milliseconds kStoppedLimit{2000};  // for a rank under SIGSTOP
 
-std::vector<std::string> environment_of(int local, const Placement& placement, const std::string& folder) {
-  std::vector<std::string> added = placement.environment;
+// `added`, and what differs between the ranks.
+std::vector<std::string> environment_of(const Job& job, int local, int first, int world, const std::string& folder,
+                                        std::vector<std::string> added) {
   const auto add = [&](const std::string& name, const std::string& value) { added.push_back(name + "=" + value); };
-  add("DDPRUN_RANK", std::to_string(placement.first + local));
-  add("DDPRUN_WORLD_SIZE", std::to_string(placement.world));
-  add("DDPRUN_LOCAL_RANK", std::to_string(local));
-  add("DDPRUN_LOCAL_WORLD_SIZE", std::to_string(placement.count));
-  if (placement.torchrun_variables) {
-    add("RANK", std::to_string(placement.first + local));
-    add("WORLD_SIZE", std::to_string(placement.world));
-    add("LOCAL_RANK", std::to_string(local));
-    add("LOCAL_WORLD_SIZE", std::to_string(placement.count));
+  for (const char* prefix : {"DDPRUN_", ""}) {
+    const std::string names = prefix;
+    if (names.empty() && !job.torchrun_variables) continue;
+    add(names + "RANK", std::to_string(first + local));
+    add(names + "WORLD_SIZE", std::to_string(world));
+    add(names + "LOCAL_RANK", std::to_string(local));
+    add(names + "LOCAL_WORLD_SIZE", std::to_string(job.nproc));
   }
   add("DDPRUN_JOB_DIR", folder);
   if (const int columns = columns_of(STDERR_FILENO); columns > 0) add("DDPRUN_TTY", std::to_string(columns));
@@ -62,20 +61,19 @@ int64_t oom_kills(const std::string& cgroup, const std::string& mount) {
   return 0;
 }
 
-RankProcesses::RankProcesses(const std::vector<std::string>& command, const Placement& placement, std::string folder,
-                             const ProgressTable& table, const Guardian& guardian, ForkedRanks* forked)
-    : first_(placement.first),
+RankProcesses::RankProcesses(const Job& job, int first, int world, const std::vector<std::string>& environment,
+                             std::string folder, const ProgressTable& table, const Guardian& guardian)
+    : first_(first),
       folder_(std::move(folder)),
       table_(table),
       guardian_(guardian),
       oom_before_(oom_kills_here()) {
   try {
-    for (int local = 0; local < placement.count; ++local) {
-      const auto environment = environment_of(local, placement, folder_);
-      auto child = forked == nullptr ? std::nullopt : forked->start(command, environment, [&](pid_t pid) {
-        guardian_.entrust(pid);
-      });
-      if (!child) child = spawn(command, environment, [&] { guardian_.entrust(::getpid()); });
+    for (int local = 0; local < job.nproc; ++local) {
+      const auto variables = environment_of(job, local, first, world, folder_, environment);
+      std::optional<Child> child;
+      if (job.forked) child = job.forked->start(job.command, variables, [&](pid_t pid) { guardian_.entrust(pid); });
+      if (!child) child = spawn(job.command, variables, [&] { guardian_.entrust(::getpid()); });
       ranks_.push_back({std::move(*child), {}, {}});
     }
   } catch (...) {

@@ -10,20 +10,11 @@
 
 #include "launch/child.hpp"
 #include "launch/first_cause.hpp"
-#include "launch/forked_ranks.hpp"
 #include "launch/guardian.hpp"
 #include "launch/progress.hpp"
+#include "launch/supervisor.hpp"
 
 namespace ddprun::launch {
-
-// The ranks of this node.
-struct Placement {
-  int first = 0;  // the rank of the node's first process
-  int count = 1;
-  int world = 1;                         // ranks of all nodes
-  std::vector<std::string> environment;  // further variables of each rank: "NAME=value"
-  bool torchrun_variables = false;       // RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE too
-};
 
 // How often the kernel has killed a process of this process's cgroup, of version 2 or 1, at a memory limit; 0 if it does
 // not say. cgroup: the text of /proc/self/cgroup. mount: where cgroups are.
@@ -34,10 +25,11 @@ class RankProcesses {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Starts the processes, from `forked` as far as it has some; it may be null. `folder` is the job's folder; `table`
-  // and `guardian` must outlive this object. If one cannot be started, ends the others and throws Error(failure).
-  RankProcesses(const std::vector<std::string>& command, const Placement& placement, std::string folder,
-                const ProgressTable& table, const Guardian& guardian, ForkedRanks* forked);
+  // Starts the job's processes on this node, of which rank `first` of `world` is the first: from job.forked as far as it
+  // has some. environment: further variables of each, "NAME=value". `folder` is the job's folder; `table` and `guardian`
+  // must outlive this object. If one cannot be started, ends the others and throws Error(failure).
+  RankProcesses(const Job& job, int first, int world, const std::vector<std::string>& environment, std::string folder,
+                const ProgressTable& table, const Guardian& guardian);
   // Kills the processes that still run.
   ~RankProcesses();
   RankProcesses(const RankProcesses&) = delete;

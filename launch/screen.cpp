@@ -37,7 +37,7 @@ void Screen::pass(std::string_view bytes) {
 
 void Screen::line(std::string_view text) {
   held_ += wrapped_lines(text, columns_);
-  if (!unfinished_ || redrawn_) {
+  if (!unfinished_ || redrawn_ || held_.size() > kMostHeld) {
     release();
   } else if (!due_) {
     due_ = Clock::now() + kPatience;
@@ -55,10 +55,6 @@ void Screen::release_due(Clock::time_point now) {
 
 bool Screen::full() const {
   return queue_.size() - written_ > kMostQueued;
-}
-
-bool Screen::crowded() const {
-  return held_.size() > kMostHeld;
 }
 
 void Screen::release() {

@@ -22,14 +22,13 @@ class Screen {
   void pass(std::string_view bytes);
 
   // A whole line, without line break. If rank 0 is in the middle of a line, this one waits a moment for the rest,
-  // unless rank 0's line is being redrawn.
+  // unless rank 0's line is being redrawn, or many lines wait.
   void line(std::string_view text);
 
   // A line of the launcher itself: printed immediately, after all lines before it.
   void last_line(std::string_view text);
 
-  // When the lines that wait for the end of rank 0's line are printed even if it has not ended; and printing them.
-  std::optional<Clock::time_point> due() const { return due_; }
+  // Prints the lines that have waited too long for the end of rank 0's line.
   void release_due(Clock::time_point now);
 
   // For a poll loop: whether there is something to write, and writing as much as possible without blocking.
@@ -37,9 +36,6 @@ class Screen {
   bool pending() const { return written_ < queue_.size(); }
   bool full() const;  // the reader is far behind: accept nothing more
   void write_some();
-
-  // So many lines wait for the end of rank 0's line that only rank 0's bytes should be accepted.
-  bool crowded() const;
 
   // Writes everything, including waiting lines, however long the reader takes.
   void flush();

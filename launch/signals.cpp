@@ -1,24 +1,67 @@
 #include "launch/signals.hpp"
 
+#include <pthread.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
-
-#include "ddprun/error.hpp"
+#include <utility>
 
 namespace ddprun::launch {
+namespace {
 
-IgnoredSigpipe::IgnoredSigpipe() {
-  struct sigaction ignore {};
-  ignore.sa_handler = SIG_IGN;
-  ::sigaction(SIGPIPE, &ignore, &before_);
+std::atomic<bool> deferred{false};
+std::atomic<int> recorded{0};  // an ExitCode
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler uses it");
+
+// Set before a signal is deferred.
+bool acknowledges = false;
+const char* erase_line = "";
+constexpr const char* kStopping =
+    "ddprun: stopping after this step, with a checkpoint (a second signal ends the run at once)\n";
+
+// In a signal handler.
+void say(const char* text) {
+  const int before = errno;
+  for (const char* part : {erase_line, text}) {
+    if (::write(STDERR_FILENO, part, std::strlen(part)) < 0) break;
+  }
+  errno = before;
 }
 
-IgnoredSigpipe::~IgnoredSigpipe() {
-  ::sigaction(SIGPIPE, &before_, nullptr);
+extern "C" void on_stop_signal(int signal) {
+  const auto code = static_cast<int>(signal == SIGINT ? ExitCode::interrupted : ExitCode::terminated);
+  int none = 0;
+  if (deferred && recorded.compare_exchange_strong(none, code)) {
+    if (acknowledges) say(kStopping);
+    return;
+  }
+  if (recorded != 0 && signal == SIGUSR1) return;  // the same request again
+  if (acknowledges) say("");
+  ::_exit(code);
 }
+
+std::array<std::atomic<bool>, NSIG> is_held{};
+
+sigset_t only(int signal) {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, signal);
+  return set;
+}
+
+struct sigaction set_handler(int signal, void (*handler)(int)) {
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(signal, &action, &before);
+  return before;
+}
+
+}  // namespace
 
 Signals::Signals(std::initializer_list<int> more) {
   sigset_t wanted;
@@ -28,16 +71,14 @@ Signals::Signals(std::initializer_list<int> more) {
   fd_ = UniqueFd(::signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!fd_) throw Error(ExitCode::failure, std::string("the launcher cannot watch signals: ") + std::strerror(errno));
   ::pthread_sigmask(SIG_BLOCK, &wanted, &mask_before_);
-  struct sigaction ignore {};
-  ignore.sa_handler = SIG_IGN;
-  ::sigaction(SIGUSR2, &ignore, &usr2_before_);  // a blocked signal comes nevertheless
+  pipe_before_ = set_handler(SIGPIPE, SIG_IGN);
+  usr2_before_ = set_handler(SIGUSR2, SIG_IGN);  // a blocked signal comes nevertheless
   // If our parent ignores SIGCHLD, we inherit that, and the kernel would reap the ranks itself.
-  struct sigaction heed {};
-  heed.sa_handler = SIG_DFL;
-  ::sigaction(SIGCHLD, &heed, &child_before_);
+  child_before_ = set_handler(SIGCHLD, SIG_DFL);
 }
 
 Signals::~Signals() {
+  ::sigaction(SIGPIPE, &pipe_before_, nullptr);
   ::sigaction(SIGUSR2, &usr2_before_, nullptr);
   ::sigaction(SIGCHLD, &child_before_, nullptr);
   ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
@@ -47,6 +88,59 @@ std::optional<int> Signals::next() {
   signalfd_siginfo info{};
   if (::read(fd_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
   return static_cast<int>(info.ssi_signo);
+}
+
+void catch_stop_signals() {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) set_handler(signal, on_stop_signal);
+}
+
+void defer_stop_signals() {
+  deferred = true;
+}
+
+void acknowledge_stop_signals(bool on_terminal) {
+  acknowledges = true;
+  if (on_terminal) erase_line = "\x1b[2K\r";
+}
+
+ExitCode stop_signal() {
+  return static_cast<ExitCode>(recorded.load());
+}
+
+void ignore_signal(int signal) {
+  ::signal(signal, SIG_IGN);
+}
+
+void hold_signal(int signal) {
+  const sigset_t set = only(signal);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  // For a thread that exists already, for example of a library: the signal must not end the process.
+  set_handler(signal, [](int) {});
+  is_held.at(static_cast<std::size_t>(signal)) = true;
+}
+
+void send_held_signal(int signal, int value) {
+  if (is_held.at(static_cast<std::size_t>(signal))) ::sigqueue(::getpid(), signal, {.sival_int = value});
+}
+
+SignalThread::SignalThread(int signal, std::function<void(int)> handle)
+    : signal_(signal), handle_(std::move(handle)), thread_([this] { run(); }) {}
+
+SignalThread::~SignalThread() {
+  stopping_ = true;
+  ::pthread_kill(thread_.native_handle(), signal_);
+  thread_.join();
+}
+
+void SignalThread::run() {
+  const sigset_t set = only(signal_);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  while (true) {
+    siginfo_t info{};
+    if (::sigwaitinfo(&set, &info) != signal_) continue;
+    if (stopping_) return;
+    handle_(info.si_code == SI_QUEUE ? info.si_value.sival_int : 0);
+  }
 }
 
 }  // namespace ddprun::launch

@@ -1,12 +1,12 @@
 #include "launch/supervisor.hpp"
 
+#include <csignal>
 #include <cstdio>
 #include <memory>
 
 #include "launch/net/address.hpp"
 #include "launch/net/store_server.hpp"
-#include "launch/node_supervisor.hpp"
-#include "launch/signals.hpp"
+#include "launch/peers.hpp"
 
 namespace ddprun::launch {
 namespace {
@@ -23,7 +23,7 @@ std::unique_ptr<Peers> join_nodes(const Job& job) {
 
 ExitCode supervise(const Job& job) {
   if (job.nproc < 1) throw Error(ExitCode::usage, "launch.nproc must be at least 1");
-  const IgnoredSigpipe ignored;
+  ::signal(SIGPIPE, SIG_IGN);  // for good: the last lines are written after Signals has ended
   const bool several = job.nodes.count > 1;
   std::unique_ptr<StoreServer> server;
   if (several && job.nodes.rank == 0) {

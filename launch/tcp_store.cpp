@@ -1,4 +1,4 @@
-#include "launch/tcp_store.hpp"
+#include "launch/meeting.hpp"
 
 #include <c10/util/Flags.h>
 #include <c10/util/Logging.h>
@@ -11,8 +11,7 @@
 #include <thread>
 
 #include "ddprun/error.hpp"
-#include "launch/meeting.hpp"
-#include "launch/net/net_store.hpp"
+#include "launch/net/connection.hpp"
 
 C10_DECLARE_int(caffe2_log_level);
 

@@ -17,7 +17,7 @@
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "launch/failure.hpp"
-#include "launch/signal_thread.hpp"
+#include "launch/signals.hpp"
 
 namespace ddprun::console {
 

@@ -5,7 +5,7 @@
 
 #include "base/log.hpp"
 #include "cli/console/units.hpp"
-#include "launch/stop_signals.hpp"
+#include "launch/signals.hpp"
 #include "train/loop/data_loader.hpp"
 
 namespace ddprun::run {

@@ -13,7 +13,7 @@
 #include "base/log.hpp"
 #include "comm/flight_recorder.hpp"
 #include "ddprun/error.hpp"
-#include "launch/signal_thread.hpp"
+#include "launch/signals.hpp"
 #include "launch/world.hpp"
 
 namespace ddprun::run {

@@ -8,7 +8,7 @@
 #include "comm/single_process_backend.hpp"
 #include "ddp/group_state.hpp"
 #include "ddprun/error.hpp"
-#include "launch/identity.hpp"
+#include "launch/meeting.hpp"
 
 namespace ddprun::run {
 namespace {

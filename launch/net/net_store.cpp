@@ -1,4 +1,4 @@
-#include "launch/net/net_store.hpp"
+#include "launch/net/connection.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "ddprun/error.hpp"
+#include "launch/net/address.hpp"
 #include "launch/net/protocol.hpp"
+#include "launch/net/store_server.hpp"
 
 namespace ddprun::launch {
 namespace {
@@ -20,7 +22,9 @@ uint64_t count(milliseconds time) {
 
 class NetStore : public Store {
  public:
-  NetStore(StoreAddress address, milliseconds timeout) : address_(std::move(address)) {
+  // server: null, or the server of this store, in this process.
+  NetStore(StoreAddress address, milliseconds timeout, std::unique_ptr<StoreServer> server)
+      : server_(std::move(server)), address_(std::move(address)) {
     free_.push_back(std::make_unique<Connection>(address_, Clock::now() + timeout));
   }
 
@@ -119,6 +123,7 @@ class NetStore : public Store {
     free_.push_back(std::move(connection));
   }
 
+  const std::unique_ptr<StoreServer> server_;  // ends after the connections
   const StoreAddress address_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Connection>> free_;
@@ -128,7 +133,14 @@ class NetStore : public Store {
 }  // namespace
 
 std::unique_ptr<Store> net_store(StoreAddress address, milliseconds timeout) {
-  return std::make_unique<NetStore>(std::move(address), timeout);
+  return std::make_unique<NetStore>(std::move(address), timeout, nullptr);
+}
+
+std::unique_ptr<Store> hosted_store(StoreAddress& address, milliseconds timeout) {
+  auto server = std::make_unique<StoreServer>(listening_addresses(address.host, address.secret.empty()), address.port,
+                                              address.secret);
+  address.port = server->port();
+  return std::make_unique<NetStore>(address, timeout, std::move(server));
 }
 
 }  // namespace ddprun::launch

@@ -6,11 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
+#include "base/file.hpp"
 #include "base/unique_fd.hpp"
 #include "ddprun/error.hpp"
 
@@ -33,10 +33,8 @@ Secret secret_in_file(const std::string& path) {
   }
   if ((status.st_mode & 077) != 0) refuse_secret(path, "can be read by other users: chmod 600 " + path);
   std::string text;
-  std::array<char, 256> part{};
-  for (ssize_t got; text.size() < kMostSecretBytes && (got = ::read(file.get(), part.data(), part.size())) != 0;) {
-    if (got < 0 && errno != EINTR) refuse_secret("DDPRUN_SECRET_FILE = " + path, std::strerror(errno));
-    if (got > 0) text.append(part.data(), static_cast<std::size_t>(got));
+  if (const int error = read_all(file.get(), text, kMostSecretBytes); error != 0) {
+    refuse_secret("DDPRUN_SECRET_FILE = " + path, std::strerror(error));
   }
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   return from_hex(text, path);

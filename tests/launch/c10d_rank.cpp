@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "ddprun/error.hpp"
-#include "launch/tcp_store.hpp"
+#include "launch/meeting.hpp"
 
 namespace {
 

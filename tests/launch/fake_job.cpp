@@ -22,7 +22,7 @@
 #include "launch/failure.hpp"
 #include "launch/meeting.hpp"
 #include "launch/progress.hpp"
-#include "launch/signal_thread.hpp"
+#include "launch/signals.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
 

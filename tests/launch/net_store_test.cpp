@@ -1,4 +1,4 @@
-#include "launch/net/net_store.hpp"
+#include "launch/net/connection.hpp"
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>

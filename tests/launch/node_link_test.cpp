@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "ddprun/error.hpp"
-#include "launch/net/net_store.hpp"
+#include "launch/net/connection.hpp"
 #include "launch/net/store_server.hpp"
 #include "launch/peers.hpp"
 #include "launch/relay.hpp"

@@ -1,4 +1,4 @@
-#include "launch/signal_thread.hpp"
+#include "launch/signals.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>

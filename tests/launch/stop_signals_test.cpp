@@ -1,4 +1,4 @@
-#include "launch/stop_signals.hpp"
+#include "launch/signals.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>

@@ -9,10 +9,9 @@
 #include "base/log.hpp"
 #include "ddprun/error.hpp"
 #include "launch/first_cause.hpp"
-#include "launch/identity.hpp"
 #include "launch/meeting.hpp"
 #include "launch/net/address.hpp"
-#include "launch/net/net_store.hpp"
+#include "launch/net/connection.hpp"
 
 namespace ddprun::compare {
 namespace {

@@ -6,9 +6,8 @@
 
 #include "cli/console/program.hpp"
 #include "ddprun/error.hpp"
-#include "launch/identity.hpp"
 #include "launch/meeting.hpp"
-#include "launch/net/net_store.hpp"
+#include "launch/net/connection.hpp"
 #include "tools/conformance/suite.hpp"
 
 namespace ddprun::conformance {

@@ -7,10 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.hpp"
-#include "launch/identity.hpp"
 #include "launch/meeting.hpp"
 #include "launch/net/address.hpp"
-#include "launch/net/net_store.hpp"
+#include "launch/net/connection.hpp"
 #include "launch/world.hpp"
 #include "tools/compare/runner.hpp"
 #include "tools/compare/variant.hpp"
