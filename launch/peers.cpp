@@ -4,14 +4,21 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <tuple>
+
+#include "launch/net/hub.hpp"
+#include "launch/net/protocol.hpp"
 
 namespace ddprun::launch {
 namespace {
 
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
 enum class Message : uint64_t { failing, stop, ended, progress, stuck };
 
-constexpr int kMostRanks = 1 << 20;
-constexpr std::size_t kLongestMessage = 1 << 16;  // of a rank's failure
+constexpr milliseconds kPing{250};
+constexpr std::size_t kLongestText = 1 << 16;  // for example of a rank's failure
 
 ByteWriter message(Message kind) {
   ByteWriter writer;
@@ -19,170 +26,194 @@ ByteWriter message(Message kind) {
   return writer;
 }
 
-int whole(ByteReader& reader) {
-  return static_cast<int>(static_cast<int64_t>(reader.number()));
+// What is sent of each.
+auto fields(NodeInfo& info) {
+  return std::tie(info.host, info.nproc, info.program_port);
+}
+auto fields(Progress& progress) {
+  return std::tie(progress.step, progress.phase, progress.bucket, progress.own_us);
+}
+auto fields(Failure& failure) {
+  return std::tie(failure.rank, failure.code, failure.time, failure.message);
+}
+auto fields(RankEnd& end) {
+  return std::tie(end.rank, end.pid, end.host, end.time, end.signal, end.exit_code, end.killed_by_launcher, end.stopped,
+                  end.hung, end.memory_limit, end.crash);
 }
 
-void write(ByteWriter& writer, const Progress& progress) {
-  writer.number(static_cast<uint64_t>(progress.step))
-      .number(static_cast<uint64_t>(progress.phase))
-      .number(static_cast<uint64_t>(progress.bucket))
-      .number(static_cast<uint64_t>(progress.own_us));
-}
-
-Progress read_progress(ByteReader& reader) {
+Progress get_progress(ByteReader& reader) {
   Progress progress;
-  progress.step = static_cast<int64_t>(reader.number());
-  progress.phase = static_cast<Phase>(std::min<uint64_t>(reader.number(), static_cast<uint64_t>(Phase::done)));
-  progress.bucket = whole(reader);
-  progress.own_us = static_cast<int64_t>(reader.number());
+  reader.fields(fields(progress));
+  progress.phase = std::clamp(progress.phase, Phase::start, Phase::done);
   return progress;
 }
 
 // Clocks of hosts differ, so a time is sent as an age.
-void write(ByteWriter& writer, const RankEnd& end, std::chrono::nanoseconds now) {
-  const auto number = [&](auto value) { writer.number(static_cast<uint64_t>(value)); };
-  number(end.rank);
-  number(end.pid);
-  writer.text(end.host);
-  number((now - end.time).count());
-  number(end.signal);
-  number(end.exit_code);
-  number(end.killed_by_launcher);
-  number(end.stopped);
-  number(end.hung);
-  number(end.memory_limit);
-  writer.text(std::string_view(end.crash).substr(0, kLongestMessage));
-  write(writer, end.progress);
-  number(end.failure.has_value());
+void put_end(ByteWriter& writer, RankEnd end, nanoseconds now) {
+  end.time = now - end.time;
+  end.crash = end.crash.substr(0, kLongestText);
+  writer.fields(fields(end)).fields(fields(end.progress)).number(end.failure.has_value());
   if (!end.failure) return;
-  number(end.failure->code);
-  number((now - end.failure->time).count());
-  writer.text(std::string_view(end.failure->message).substr(0, kLongestMessage));
+  end.failure->time = now - end.failure->time;
+  end.failure->message = end.failure->message.substr(0, kLongestText);
+  writer.fields(fields(*end.failure));
 }
 
-RankEnd read_end(ByteReader& reader, std::chrono::nanoseconds now) {
+RankEnd get_end(ByteReader& reader, nanoseconds now) {
   RankEnd end;
-  const auto time = [&] { return now - std::chrono::nanoseconds(static_cast<int64_t>(reader.number())); };
-  end.rank = whole(reader);
-  end.pid = whole(reader);
-  end.host = reader.text();
-  end.time = time();
-  end.signal = whole(reader);
-  end.exit_code = whole(reader);
-  end.killed_by_launcher = reader.number() != 0;
-  end.stopped = reader.number() != 0;
-  end.hung = reader.number() != 0;
-  end.memory_limit = reader.number() != 0;
-  end.crash = reader.text();
-  end.progress = read_progress(reader);
+  reader.fields(fields(end));
+  end.time = now - end.time;
+  end.progress = get_progress(reader);
   if (reader.number() == 0) return end;
-  Failure failure;
-  failure.rank = end.rank;
-  failure.code = static_cast<ExitCode>(whole(reader));
-  failure.time = time();
-  failure.message = reader.text();
-  end.failure = std::move(failure);
+  reader.fields(fields(end.failure.emplace()));
+  end.failure->time = now - end.failure->time;
   return end;
 }
 
-std::chrono::nanoseconds this_time() {
+nanoseconds this_time() {
   return Peers::Clock::now().time_since_epoch();
 }
 
 }  // namespace
 
-std::string NodeInfo::encode() const {
-  return ByteWriter()
-      .text(host)
-      .number(static_cast<uint64_t>(nproc))
-      .number(static_cast<uint64_t>(program_port))
-      .bytes();
-}
-
-NodeInfo NodeInfo::decode(const std::string& text) {
-  ByteReader reader(text);
-  NodeInfo info;
-  info.host = reader.text();
-  info.nproc = whole(reader);
-  info.program_port = whole(reader);
-  if (info.nproc < 1 || info.nproc > kMostRanks) throw std::out_of_range("a number of ranks");
-  return info;
-}
-
-Peers::Peers(const StoreAddress& address, int node, int nodes, const NodeInfo& info, std::chrono::milliseconds timeout)
-    : node_(node), link_(address, node, nodes, info.encode(), timeout), states_(static_cast<std::size_t>(nodes)) {
-  for (const std::string& each : link_.infos()) {
+Peers::Peers(const StoreAddress& address, int node, int nodes, const NodeInfo& info, milliseconds timeout)
+    : node_(static_cast<std::size_t>(node)),
+      connection_(address, Clock::now() + timeout),
+      states_(static_cast<std::size_t>(nodes)) {
+  NodeInfo own = info;
+  connection_.send(request(Request::join)
+                       .number(static_cast<uint64_t>(node))
+                       .number(static_cast<uint64_t>(nodes))
+                       .number(static_cast<uint64_t>(timeout.count()))
+                       .text(ByteWriter().fields(fields(own)).bytes()));
+  const std::string payload = connection_.receive(Clock::now() + timeout + kAnswer);
+  ByteReader reader(payload);
+  const auto reply = static_cast<Reply>(reader.number());
+  if (reply == Reply::late) {
+    std::string missing;
+    while (!reader.empty()) missing += (missing.empty() ? "" : ", ") + std::to_string(reader.number());
+    throw Error(ExitCode::rendezvous, "waited " + std::to_string(timeout.count()) + " ms for all " +
+                                          std::to_string(nodes) + " nodes; these --node-rank did not come: " + missing);
+  }
+  if (reply != Reply::started) throw Error(ExitCode::rendezvous, reader.text());
+  starts_ = static_cast<int>(reader.number());
+  while (!reader.empty()) {
+    const std::string theirs = reader.text();
     try {
-      nodes_.push_back(NodeInfo::decode(each));
+      ByteReader(theirs).fields(fields(nodes_.emplace_back()));
+      if (nodes_.back().nproc < 1) throw std::out_of_range("a number of ranks");
     } catch (const std::out_of_range&) {
-      throw Error(ExitCode::rendezvous, "node " + std::to_string(nodes_.size()) +
+      throw Error(ExitCode::rendezvous, "node " + std::to_string(nodes_.size() - 1) +
                                             " runs another version of ddprun: install the same one on all hosts");
     }
   }
+  heard_ = looked_ = Clock::now();
 }
 
 Peers::~Peers() {
-  link_.leave();
+  send(request(Request::leave));
 }
 
-int Peers::first_rank(int node) const {
+void Peers::disconnect() {
+  open_ = false;
+  connection_.close();
+}
+
+int Peers::first_rank(std::size_t node) const {
   int first = 0;
-  for (int before = 0; before < node; ++before) first += nodes_[static_cast<std::size_t>(before)].nproc;
+  for (std::size_t before = 0; before < node; ++before) first += nodes_[before].nproc;
   return first;
 }
 
-int Peers::world() const {
-  return first_rank(static_cast<int>(nodes_.size()));
+void Peers::send(const ByteWriter& message) noexcept try {
+  if (open_) connection_.send(message);
+} catch (const std::exception&) {
+  // The connection has ended: receive() notices it.
+}
+
+void Peers::publish(const ByteWriter& message) {
+  send(request(Request::event).text(message.bytes()));
 }
 
 Peers::Clock::time_point Peers::turn() {
-  for (const NodeEvent& event : link_.events()) {
-    if (event.node < 0 || event.node >= static_cast<int>(states_.size())) continue;
-    try {
-      read(event);
-    } catch (const std::exception&) {  // its message has no meaning here: another version of ddprun
-      lose(event.node, false);
-    }
+  if (open_) receive();
+  const auto now = Clock::now();
+  if (now >= next_ping_) {
+    next_ping_ = now + kPing;
+    send(request(Request::ping));
   }
-  return link_.keep_alive();
+  return std::min(next_ping_, heard_ + Hub::kSilence + milliseconds(1));
 }
 
-void Peers::read(const NodeEvent& event) {
-  if (event.lost) return lose(event.node, event.silent);
-  Node& node = states_.at(static_cast<std::size_t>(event.node));
-  ByteReader reader(event.text);
-  if (event.node == node_) {
-    node.ended = node.ended || static_cast<Message>(reader.number()) == Message::ended;
+void Peers::receive() {
+  bool silent = false;
+  try {
+    std::string payload;
+    while (connection_.poll(payload)) {
+      heard_ = Clock::now();
+      ByteReader reader(payload);
+      const auto reply = static_cast<Reply>(reader.number());
+      if (reply != Reply::event && reply != Reply::lost) continue;
+      const std::size_t node = reader.number();
+      if (node >= states_.size()) continue;
+      if (reply == Reply::event) {
+        read(node, reader.text());
+      } else {
+        lose(node, reader.number() != 0);
+      }
+    }
+    const auto now = Clock::now();
+    // If this process was paused, perhaps with the server, that time does not count as silence of the server.
+    if (now - looked_ > kPing + Hub::kPause) heard_ = std::min(now, heard_ + (now - looked_));
+    looked_ = now;
+    silent = now - heard_ > Hub::kSilence;
+    if (!silent) return;
+  } catch (const std::exception&) {
+    // The server's connection has ended.
+  }
+  // The network may still carry messages in the other direction. The server then need not wait for the silence of this
+  // node, and its node ends as early.
+  if (silent) send(request(Request::silence));
+  open_ = false;
+  lose(0, silent);
+}
+
+void Peers::read(std::size_t from, const std::string& text) try {
+  Node& node = states_[from];
+  ByteReader reader(text);
+  const auto kind = static_cast<Message>(reader.number());
+  if (from == node_) {
+    node.ended = node.ended || kind == Message::ended;
     return;
   }
-  switch (static_cast<Message>(reader.number())) {
+  switch (kind) {
     case Message::failing: failing_ = true; return;
-    case Message::stop: stop_signal_ = whole(reader); return;
+    case Message::stop: stop_signal_ = static_cast<int>(reader.number()); return;
     case Message::progress:
       node.progress.clear();
-      while (!reader.empty()) node.progress.push_back(read_progress(reader));
+      while (!reader.empty()) node.progress.push_back(get_progress(reader));
       return;
     case Message::stuck: {
-      const int rank = whole(reader);
-      stuck_.push_back({rank, "", read_progress(reader)});
+      const int rank = static_cast<int>(reader.number());
+      stuck_.push_back({rank, "", get_progress(reader)});
       return;
     }
-    case Message::ended: node.ended = true;
+    case Message::ended:
+      for (const auto now = this_time(); !reader.empty();) node.ends.push_back(get_end(reader, now));
+      node.ended = true;
   }
-  const auto now = this_time();
-  while (!reader.empty()) node.ends.push_back(read_end(reader, now));
+} catch (const std::exception&) {  // its message has no meaning here: another version of ddprun
+  lose(from, false);
 }
 
-void Peers::lose(int which, bool silent) {
-  Node& node = states_.at(static_cast<std::size_t>(which));
+void Peers::lose(std::size_t which, bool silent) {
+  Node& node = states_[which];
   if (node.ended) return;
-  const NodeInfo& info = nodes_[static_cast<std::size_t>(which)];
   RankEnd lost;
   lost.rank = first_rank(which);
-  lost.lost = info.nproc;
+  lost.lost = nodes_[which].nproc;
   lost.silent = silent;
-  lost.host = info.host;
+  lost.host = nodes_[which].host;
   lost.time = this_time();
   node = {true, {lost}, {}};
   failing_ = true;
@@ -190,7 +221,7 @@ void Peers::lose(int which, bool silent) {
 
 bool Peers::have_ended() const {
   for (std::size_t node = 0; node < states_.size(); ++node) {
-    if (static_cast<int>(node) != node_ && !states_[node].ended) return false;
+    if (node != node_ && !states_[node].ended) return false;
   }
   return true;
 }
@@ -203,51 +234,53 @@ std::vector<RankEnd> Peers::ends() const {
 
 void Peers::report_progress(const std::vector<Progress>& ranks) {
   ByteWriter writer = message(Message::progress);
-  for (const Progress& progress : ranks) write(writer, progress);
-  link_.report(writer.bytes());
+  for (Progress progress : ranks) writer.fields(fields(progress));
+  send(request(Request::report).text(writer.bytes()));
 }
 
 std::vector<RankPlace> Peers::places() const {
   std::vector<RankPlace> places;
   for (std::size_t node = 0; node < states_.size(); ++node) {
-    int rank = first_rank(static_cast<int>(node));
+    int rank = first_rank(node);
     for (const Progress& progress : states_[node].progress) places.push_back({rank++, nodes_[node].host, progress});
   }
   return places;
 }
 
 void Peers::announce_failing() {
-  link_.publish(message(Message::failing).bytes());
+  publish(message(Message::failing));
 }
 
 void Peers::announce_stop(int signal) {
-  link_.publish(message(Message::stop).number(static_cast<uint64_t>(signal)).bytes());
+  publish(message(Message::stop).number(static_cast<uint64_t>(signal)));
 }
 
 void Peers::announce_stuck(const RankPlace& place) {
-  ByteWriter writer = message(Message::stuck);
-  writer.number(static_cast<uint64_t>(place.rank));
-  write(writer, place.progress);
-  link_.publish(writer.bytes());
+  Progress progress = place.progress;
+  publish(message(Message::stuck).number(static_cast<uint64_t>(place.rank)).fields(fields(progress)));
 }
 
 void Peers::announce_ends(const std::vector<RankEnd>& ends) {
   ByteWriter writer = message(Message::ended);
   const auto now = this_time();
-  for (const RankEnd& end : ends) write(writer, end, now);
-  link_.publish(writer.bytes());
+  for (const RankEnd& end : ends) put_end(writer, end, now);
+  publish(writer);
 }
 
-void Peers::fail(const Error& error) {
+RankEnd Peers::own_end(const Error& error) const {
   RankEnd end;
   end.rank = first_rank();
   end.pid = ::getpid();
-  end.host = nodes_[static_cast<std::size_t>(node_)].host;
+  end.host = nodes_[node_].host;
   end.time = this_time();
   end.exit_code = static_cast<int>(error.code());
   end.failure = Failure{end.rank, error.code(), end.time, error.what()};
+  return end;
+}
+
+void Peers::fail(const Error& error) {
   announce_failing();
-  announce_ends({end});
+  announce_ends({own_end(error)});
   disconnect();
 }
 

@@ -1,7 +1,8 @@
-// The other nodes of a job, as the supervisor of this node sees them.
+// The other nodes of a job, as the supervisor of this node sees them; under another launcher, each rank is a node.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,7 +10,7 @@
 
 #include "ddprun/error.hpp"
 #include "launch/first_cause.hpp"
-#include "launch/net/node_link.hpp"
+#include "launch/net/connection.hpp"
 #include "launch/stall_watch.hpp"
 
 namespace ddprun::launch {
@@ -19,31 +20,33 @@ struct NodeInfo {
   std::string host;
   int nproc = 1;
   int program_port = 0;  // node 0: a port for MASTER_PORT of programs that are not ddprun; else 0
-
-  std::string encode() const;
-  static NodeInfo decode(const std::string& text);  // throws std::out_of_range, also for an impossible nproc
 };
 
-// Single-threaded, for the supervisor's poll loop.
+// A connection to the store's server, which passes messages on to the other nodes: all of them, and this one, receive
+// them in the same order. Single-threaded, for a poll loop. No function but the constructor throws.
 class Peers {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Joins the other nodes. Throws as NodeLink, and Error(rendezvous) if a node is of another version.
+  // Joins the other nodes: blocks until all `nodes` are there, at most `timeout`. Throws as Connection, and
+  // Error(rendezvous) that names the missing nodes, another node with the same node rank, or one of another version.
   Peers(const StoreAddress& address, int node, int nodes, const NodeInfo& info, std::chrono::milliseconds timeout);
-  ~Peers();  // leaves in order
+  ~Peers();  // ends the connection without a failure: the other nodes do not see a lost node
+  Peers(const Peers&) = delete;
+  Peers& operator=(const Peers&) = delete;
 
   const std::vector<NodeInfo>& nodes() const { return nodes_; }
   int first_rank() const { return first_rank(node_); }
-  int world() const;
-  int starts() const { return link_.starts(); }
+  int world() const { return first_rank(nodes_.size()); }
+  int starts() const { return starts_; }  // how often the nodes have met before
 
-  int fd() const { return link_.fd(); }
+  int fd() const { return connection_.fd(); }
   // False once node 0 is lost.
-  bool connected() const { return link_.connected(); }
-  // Ends the connection, as NodeLink::disconnect().
-  void disconnect() { link_.disconnect(); }
-  // Reads what has arrived, and sends a ping if one is due. Returns when to call it next.
+  bool connected() const { return open_; }
+  // Ends the connection. The other nodes see a lost node, and their waiting requests to the store throw Error(peer).
+  void disconnect();
+  // Reads what has arrived, and sends a ping if one is due. Returns when to call it next. A node is lost if its
+  // connection ends, or if it has been silent for Hub::kSilence.
   Clock::time_point turn();
 
   bool failing() const { return failing_; }  // a rank of another node has failed, or a node is lost
@@ -51,7 +54,7 @@ class Peers {
   // Whether every other node has sent how its ranks ended, or is lost.
   bool have_ended() const;
   // Whether the store's server has passed on the message of announce_ends().
-  bool has_announced_ends() const { return states_[static_cast<std::size_t>(node_)].ended; }
+  bool has_announced_ends() const { return states_[node_].ended; }
   // How the ranks of the other nodes ended, with times on this host's clock.
   std::vector<RankEnd> ends() const;
 
@@ -68,6 +71,8 @@ class Peers {
   void announce_failing();
   void announce_stop(int signal);
   void announce_ends(const std::vector<RankEnd>& ends);
+  // The end of this node's first rank, if `error` is its cause.
+  RankEnd own_end(const Error& error) const;
   // This launcher itself has failed: its error is the end of its first rank.
   void fail(const Error& error);
 
@@ -78,14 +83,22 @@ class Peers {
     std::vector<Progress> progress;  // by local rank; empty: not known
   };
 
-  int first_rank(int node) const;
-  void read(const NodeEvent& event);
-  void lose(int node, bool silent);
+  int first_rank(std::size_t node) const;
+  void send(const ByteWriter& message) noexcept;
+  void publish(const ByteWriter& message);
+  void receive();
+  void read(std::size_t from, const std::string& text);
+  void lose(std::size_t node, bool silent);
 
-  const int node_;
-  NodeLink link_;
+  const std::size_t node_;
+  Connection connection_;
+  bool open_ = true;
+  int starts_ = 0;
   std::vector<NodeInfo> nodes_;
-  std::vector<Node> states_;  // by node rank; of this node only `ended` is used
+  std::vector<Node> states_;    // by node rank; of this node only `ended` is used
+  Clock::time_point heard_{};   // the server's last message
+  Clock::time_point looked_{};  // the last call of receive()
+  Clock::time_point next_ping_{};
   bool failing_ = false;
   std::optional<int> stop_signal_;
   std::vector<RankPlace> stuck_;

@@ -1,7 +1,6 @@
 #include "launch/rank_link.hpp"
 
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -143,22 +142,11 @@ void RankLink::watch_progress(Clock::time_point now) {
   });
 }
 
-RankEnd RankLink::own_end(const Error& error) const {
-  RankEnd end;
-  end.rank = world_.rank;
-  end.pid = ::getpid();
-  end.host = host_name();
-  end.time = Clock::now().time_since_epoch();
-  end.exit_code = static_cast<int>(error.code());
-  end.progress = table_->get(world_.local_rank);
-  end.failure = Failure{world_.rank, error.code(), end.time, error.what()};
-  return end;
-}
-
 std::optional<Error> RankLink::failed(const Error& error) {
   std::unique_lock lock(mutex_);
   if (has_ended_) return std::nullopt;
-  const RankEnd own = own_end(error);
+  RankEnd own = peers_.own_end(error);
+  own.progress = table_->get(world_.local_rank);
   std::vector<RankEnd> ends;
   announce(lock, {own});
   if (error.code() != ExitCode::peer) {

@@ -59,7 +59,6 @@ class RankLink {
   Clock::time_point turn(Clock::time_point now);
   void watch_progress(Clock::time_point now);
   void announce(std::unique_lock<std::mutex>& lock, const std::vector<RankEnd>& ends);
-  RankEnd own_end(const Error& error) const;
   std::vector<RankEnd> ends_with(const RankEnd& own) const;
 
   const World world_;

@@ -1,11 +1,14 @@
-// The encoding of the store's messages: numbers in little-endian order, strings after their length.
+// The encoding of the store's messages: numbers in little-endian order, strings after their length. The fields of a
+// struct, as std::tie() gives them, are written and read one after another.
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 namespace ddprun::launch {
 
@@ -22,9 +25,21 @@ class ByteWriter {
     bytes_ += value;
     return *this;
   }
+  template <typename... Fields>
+  ByteWriter& fields(const std::tuple<Fields&...>& all) {
+    std::apply([this](const auto&... field) { (put(field), ...); }, all);
+    return *this;
+  }
   const std::string& bytes() const { return bytes_; }
 
  private:
+  void put(const std::string& value) { text(value); }
+  void put(std::chrono::nanoseconds value) { put(value.count()); }
+  template <typename Number>
+  void put(Number value) {
+    number(static_cast<uint64_t>(value));
+  }
+
   std::string bytes_;
 };
 
@@ -41,9 +56,20 @@ class ByteReader {
     return value;
   }
   std::string text() { return std::string(next(number())); }
+  template <typename... Fields>
+  void fields(const std::tuple<Fields&...>& all) {
+    std::apply([this](auto&... field) { (take(field), ...); }, all);
+  }
   bool empty() const { return bytes_.empty(); }
 
  private:
+  void take(std::string& value) { value = text(); }
+  void take(std::chrono::nanoseconds& value) { value = std::chrono::nanoseconds(static_cast<int64_t>(number())); }
+  template <typename Number>
+  void take(Number& value) {
+    value = static_cast<Number>(number());
+  }
+
   std::string_view next(uint64_t size) {
     if (size > bytes_.size()) throw std::out_of_range("a message ends too early");
     const std::string_view part = bytes_.substr(0, size);

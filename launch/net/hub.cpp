@@ -81,20 +81,10 @@ void Hub::handle(const ClientPtr& client, std::string_view bytes, Clock::time_po
   throw std::out_of_range("an unknown request");
 }
 
-bool Hub::take_memory(const ClientPtr& client, std::size_t bytes) {
-  if (bytes_ + bytes <= kMostBytes) {
-    bytes_ += bytes;
-    return true;
-  }
-  refuse(client, "the store is full: all values together may have " + std::to_string(kMostBytes >> 20) + " MiB");
-  return false;
-}
-
 void Hub::set(const ClientPtr& client, std::string key, std::string value) {
   if (values_.count(key) > 0) {
     return refuse(client, "store: the key \"" + key + "\" is set already; each is set once per job");
   }
-  if (!take_memory(client, key.size() + value.size())) return;
   if (const auto waiting = getters_.find(key); waiting != getters_.end()) {
     const auto found = frame(reply(Reply::value).text(value));
     for (const Waiter& waiter : waiting->second) waiter.client->send(found);
@@ -124,7 +114,6 @@ void Hub::gather(const Waiter& waiter, const std::string& name, uint64_t rank, u
     return refuse(waiter.client, "two processes are rank " + std::to_string(rank) + ", at " + first->second.address +
                                      " and " + waiter.client->address() + ": give each process its own rank");
   }
-  if (!take_memory(waiter.client, value.size())) return;
   all.parts[rank] = {std::move(value), waiter.client->address()};
   all.waiters.push_back(waiter);
   if (all.parts.size() < size) return;
@@ -132,7 +121,6 @@ void Hub::gather(const Waiter& waiter, const std::string& name, uint64_t rank, u
   ByteWriter writer = reply(Reply::values);
   for (auto& [each, part] : all.parts) {
     writer.text(part.value);
-    bytes_ -= part.value.size();
     std::string().swap(part.value);  // no rank asks again
   }
   const auto values = frame(writer);
@@ -181,7 +169,6 @@ void Hub::start(Clock::time_point now) {
   values_.clear();
   getters_.clear();
   gathers_.clear();
-  bytes_ = 0;
   joined_ = std::move(joining_);
   joining_.clear();
   broken_ = false;

@@ -42,8 +42,6 @@ class Hub {
   // If two sweeps are farther apart, this process was paused, perhaps with its machine. That time does not count as
   // silence of the nodes.
   static constexpr std::chrono::milliseconds kPause{500};
-  // All keys and values of a job together, in bytes; a request beyond that is refused.
-  static constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 
  private:
   struct Waiter {
@@ -75,14 +73,12 @@ class Hub {
   static void refuse_second(const ClientPtr& client, uint64_t node, const Node& first);
   void start(Clock::time_point now);
   void pass_on(const ClientPtr& client, const std::string& text, bool only_node0);
-  bool take_memory(const ClientPtr& client, std::size_t bytes);
   void fail_waiters(const std::string& reason);
   std::optional<uint64_t> node_of(const ClientPtr& client) const;
 
   std::map<std::string, std::string> values_;
   std::map<std::string, std::vector<Waiter>> getters_;
   std::map<std::string, Gather> gathers_;
-  std::size_t bytes_ = 0;
 
   uint64_t nodes_ = 0;   // that must join
   uint64_t starts_ = 0;  // how often all nodes have joined

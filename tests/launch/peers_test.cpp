@@ -1,4 +1,4 @@
-#include "launch/net/node_link.hpp"
+#include "launch/peers.hpp"
 
 #include <doctest/doctest.h>
 #include <poll.h>
@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <thread>
 
 #include "ddprun/error.hpp"
 #include "launch/net/connection.hpp"
+#include "launch/net/protocol.hpp"
 #include "launch/net/store_server.hpp"
-#include "launch/peers.hpp"
 #include "launch/relay.hpp"
 #include "launch/text.hpp"
 #include "support/error_of.hpp"
@@ -33,41 +34,53 @@ struct Nodes {
   std::unique_ptr<StoreServer> server = std::make_unique<StoreServer>(std::vector<std::string>{"127.0.0.1"}, 0, secret);
   const StoreAddress address{"127.0.0.1", server->port(), secret};
 
-  std::unique_ptr<NodeLink> join(int node, int nodes, milliseconds timeout = kLimit) const {
-    return std::make_unique<NodeLink>(address, node, nodes, "info of " + std::to_string(node), timeout);
+  std::unique_ptr<Peers> join(int node, int nodes, milliseconds timeout = kLimit) const {
+    return join_at(address, node, nodes, timeout);
+  }
+  static std::unique_ptr<Peers> join_at(const StoreAddress& server, int node, int nodes, milliseconds timeout = kLimit) {
+    return std::make_unique<Peers>(server, node, nodes, NodeInfo{"host" + std::to_string(node), node + 1}, timeout);
   }
 
-  std::vector<std::unique_ptr<NodeLink>> join_all(int nodes) const {
-    std::vector<std::unique_ptr<NodeLink>> links(static_cast<std::size_t>(nodes));
+  std::vector<std::unique_ptr<Peers>> join_all(int nodes) const {
+    std::vector<std::unique_ptr<Peers>> all(static_cast<std::size_t>(nodes));
     std::vector<std::thread> threads;
     for (int node = 0; node < nodes; ++node) {
-      threads.emplace_back([&, node] { links[static_cast<std::size_t>(node)] = join(node, nodes); });
+      threads.emplace_back([&, node] { all[static_cast<std::size_t>(node)] = join(node, nodes); });
     }
     for (std::thread& thread : threads) thread.join();
-    return links;
+    return all;
   }
 };
 
-// The next events of a node, while the other nodes stay alive.
-std::vector<NodeEvent> next_events(NodeLink& link, const std::vector<NodeLink*>& others) {
+// Whether `done` comes true at a node, while the other nodes stay alive.
+bool turns_until(Peers& node, const std::vector<Peers*>& others, const std::function<bool()>& done) {
   const auto deadline = Clock::now() + kLimit;
-  while (Clock::now() < deadline) {
-    for (NodeLink* other : others) other->keep_alive();
-    link.keep_alive();
-    if (auto events = link.events(); !events.empty()) return events;
-    pollfd entry{link.fd(), POLLIN, 0};
+  while (!done() && Clock::now() < deadline) {
+    for (Peers* other : others) other->turn();
+    node.turn();
+    pollfd entry{node.fd(), POLLIN, 0};
     ::poll(&entry, 1, 20);
   }
-  return {};
+  return done();
+}
+
+// Waits until the node has lost another one, and checks which.
+void check_loss(Peers& node, const std::vector<Peers*>& others, int lost_node) {
+  CHECK(turns_until(node, others, [&] { return node.failing(); }));
+  const auto ends = node.ends();
+  REQUIRE(ends.size() == 1);
+  CHECK(ends[0].lost == lost_node + 1);
+  CHECK(ends[0].host == "host" + std::to_string(lost_node));
 }
 
 TEST_CASE("nodes meet, and each learns what the others are") {
   const Nodes nodes;
-  const auto links = nodes.join_all(3);
-  for (const auto& link : links) {
-    REQUIRE(link->infos().size() == 3);
-    CHECK(link->infos()[2] == "info of 2");
-    CHECK(link->starts() == 0);
+  for (const auto& node : nodes.join_all(3)) {
+    REQUIRE(node->nodes().size() == 3);
+    CHECK(node->nodes()[2].host == "host2");
+    CHECK(node->nodes()[2].nproc == 3);
+    CHECK(node->world() == 6);
+    CHECK(node->starts() == 0);
   }
 }
 
@@ -80,11 +93,11 @@ TEST_CASE("nodes that do not come are named") {
 
 TEST_CASE("a second node of the same rank, and one with another number of nodes, are refused") {
   const Nodes nodes;
-  const auto links = nodes.join_all(2);
+  const auto both = nodes.join_all(2);
   std::atomic<bool> done{false};
   std::thread alive([&] {
     while (!done) {
-      for (const auto& link : links) link->keep_alive();
+      for (const auto& node : both) node->turn();
       std::this_thread::sleep_for(milliseconds(100));
     }
   });
@@ -97,55 +110,71 @@ TEST_CASE("a second node of the same rank, and one with another number of nodes,
 
 TEST_CASE("a node of another version of ddprun is refused in one line that names it") {
   const Nodes nodes;
-  std::unique_ptr<NodeLink> other;
-  std::thread joining([&] { other = nodes.join(1, 2); });
-  const std::string error = error_of([&] { Peers(nodes.address, 0, 2, NodeInfo{"host", 1, 0}, kLimit); });
+  std::thread joining([&] {
+    Connection other(nodes.address, Clock::now() + kLimit);
+    other.send(request(Request::join).number(1).number(2).number(20000).text("info of another version"));
+    other.receive(Clock::now() + kLimit);
+  });
+  const std::string error = error_of([&] { nodes.join(0, 2); });
   joining.join();
   CHECK(error == "4: node 1 runs another version of ddprun: install the same one on all hosts");
 }
 
-TEST_CASE("all nodes receive all texts in the same order") {
+TEST_CASE("a node receives what another one announces, in that order") {
   const Nodes nodes;
-  const auto links = nodes.join_all(2);
-  links[0]->publish("from 0");
-  const auto first = next_events(*links[1], {links[0].get()});
-  REQUIRE(first.size() == 1);
-  CHECK(first[0].text == "from 0");
-  CHECK(first[0].node == 0);
-  links[1]->publish("from 1");
-  std::string order;
-  while (order.size() < 12) {
-    for (const NodeEvent& event : next_events(*links[0], {links[1].get()})) order += event.text;
-  }
-  CHECK(order == "from 0from 1");
+  const auto both = nodes.join_all(2);
+  Failure failure{1, ExitCode::failure, {}, "loss is NaN"};
+  RankEnd end = both[1]->own_end(Error(failure.code, failure.message));
+  end.progress = {57, Phase::allreduce, 2, 1234};
+  end.crash = "where it was";
+  end.signal = 9;
+  end.memory_limit = true;
+  both[1]->announce_stuck({1, "", {56, Phase::data, -1}});
+  both[1]->announce_stuck({2, "", {}});
+  both[1]->announce_stop(15);
+  both[1]->report_progress({{56, Phase::data, -1}, {57, Phase::forward, -1}});
+  both[1]->announce_ends({end});
+  CHECK(turns_until(*both[0], {both[1].get()}, [&] { return both[0]->have_ended(); }));
+  CHECK(both[1]->has_announced_ends());
+  CHECK(both[0]->stop_signal() == 15);
+  CHECK_FALSE(both[0]->failing());
+  const auto stuck = both[0]->take_stuck();
+  REQUIRE(stuck.size() == 2);
+  CHECK(stuck[0].rank == 1);
+  CHECK(text(stuck[0].progress) == "step 56 phase data");
+  CHECK(stuck[1].rank == 2);
+  REQUIRE(both[0]->places().size() == 2);
+  CHECK(text(both[0]->places()[1].progress) == "step 57 phase forward");
+  const auto ends = both[0]->ends();
+  REQUIRE(ends.size() == 1);
+  CHECK(describe(ends[0]) == describe(end));
+  CHECK(ends[0].crash == end.crash);
+  CHECK(ends[0].signal == 9);
+  CHECK(ends[0].memory_limit);
+  CHECK(ends[0].progress.own_us == 1234);
+  CHECK(ends[0].failure->message == failure.message);
+  CHECK(std::chrono::abs(ends[0].time - end.time) < std::chrono::seconds(5));
 }
 
 TEST_CASE("a node whose connection ends is lost for the others, and their waiting ranks end") {
   const Nodes nodes;
-  auto links = nodes.join_all(3);
+  const auto all = nodes.join_all(3);
   const auto store = net_store(nodes.address, kLimit);
   std::string reason;
   std::thread waiting([&] { reason = error_of([&] { store->get("key", kLimit); }); });
   std::this_thread::sleep_for(milliseconds(50));
-  links[1].reset();
-  for (const int other : {0, 2}) {
-    const auto events = next_events(*links[static_cast<std::size_t>(other)], {links[0].get(), links[2].get()});
-    REQUIRE(events.size() == 1);
-    CHECK(events[0].lost);
-    CHECK(events[0].node == 1);
-  }
+  all[1]->disconnect();
+  for (const std::size_t other : {0UL, 2UL}) check_loss(*all[other], {all[0].get(), all[2].get()}, 1);
   waiting.join();
   CHECK(contains(reason, "lost 127.0.0.1"));
 }
 
 TEST_CASE("a silent node is lost, though its connection is open") {
   const Nodes nodes;
-  const auto links = nodes.join_all(2);
+  const auto both = nodes.join_all(2);
   const auto begin = Clock::now();
-  const auto events = next_events(*links[0], {});
-  REQUIRE(events.size() == 1);
-  CHECK(events[0].lost);
-  CHECK(events[0].node == 1);
+  check_loss(*both[0], {}, 1);
+  CHECK(both[0]->ends()[0].silent);
   MESSAGE("a silent node was lost after ", std::chrono::duration_cast<milliseconds>(Clock::now() - begin).count(),
           " ms");
 }
@@ -156,18 +185,15 @@ TEST_CASE("if messages pass in one direction only, both sides lose the other one
     const Nodes nodes;
     Relay relay(nodes.address.port);
     const StoreAddress through_relay{"127.0.0.1", relay.port, nodes.secret};
-    std::unique_ptr<NodeLink> first, second;
+    std::unique_ptr<Peers> first, second;
     std::thread joining([&] { first = nodes.join(0, 2); });
-    second = std::make_unique<NodeLink>(through_relay, 1, 2, "", kLimit);
+    second = Nodes::join_at(through_relay, 1, 2);
     joining.join();
     (to_server ? relay.stop_to_server : relay.stop_to_client) = true;
     const auto cut = Clock::now();
     std::array<milliseconds, 2> noticed{};
-    const auto watch = [&](NodeLink& link, int lost) {
-      const auto events = next_events(link, {});
-      REQUIRE(events.size() == 1);
-      CHECK(events[0].lost);
-      CHECK(events[0].node == lost);
+    const auto watch = [&](Peers& node, int lost) {
+      check_loss(node, {}, lost);
       noticed[static_cast<std::size_t>(lost)] = std::chrono::duration_cast<milliseconds>(Clock::now() - cut);
     };
     std::thread watching([&] { watch(*first, 1); });
@@ -181,29 +207,26 @@ TEST_CASE("if messages pass in one direction only, both sides lose the other one
 
 TEST_CASE("a node that leaves in order is not lost") {
   const Nodes nodes;
-  const auto links = nodes.join_all(2);
-  links[1]->leave();
-  links[0]->publish("still here");
-  const auto events = next_events(*links[0], {});
-  REQUIRE(events.size() == 1);
-  CHECK(events[0].text == "still here");
+  auto all = nodes.join_all(3);
+  all[1].reset();
+  all[2]->announce_stop(2);
+  CHECK(turns_until(*all[0], {all[2].get()}, [&] { return all[0]->stop_signal().has_value(); }));
+  CHECK_FALSE(all[0]->failing());
 }
 
 TEST_CASE("the end of the server is the loss of node 0") {
   Nodes nodes;
-  const auto links = nodes.join_all(2);
+  const auto both = nodes.join_all(2);
   nodes.server.reset();
-  const auto events = next_events(*links[1], {});
-  REQUIRE(events.size() == 1);
-  CHECK(events[0].lost);
-  CHECK(events[0].node == 0);
+  check_loss(*both[1], {}, 0);
+  CHECK_FALSE(both[1]->connected());
 }
 
 TEST_CASE("after a failure the nodes meet again, without the old keys") {
   const Nodes nodes;
-  auto links = nodes.join_all(2);
+  auto both = nodes.join_all(2);
   net_store(nodes.address, kLimit)->set("key", "of the first start");
-  links.clear();
+  both.clear();
   const auto again = nodes.join_all(2);
   CHECK(again[0]->starts() == 1);
   CHECK(contains(error_of([&] { net_store(nodes.address, kLimit)->get("key", milliseconds(0)); }), "nobody set"));
