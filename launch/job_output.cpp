@@ -51,6 +51,28 @@ JobOutput::JobOutput(int first, int ranks, const std::string& log_dir)
   }
 }
 
+bool JobOutput::read(int rank, Child& child) {
+  const bool out = read(rank, Stream::out, child.out), err = read(rank, Stream::err, child.err);
+  return out || err;
+}
+
+bool JobOutput::read(int rank, Stream stream, UniqueFd& pipe) {
+  if (!pipe) return false;
+  std::array<char, 65536> buffer;
+  const ssize_t got = ::read(pipe.get(), buffer.data(), buffer.size());
+  if (got > 0) feed(rank, stream, {buffer.data(), static_cast<std::size_t>(got)});
+  if (got == 0) {
+    finish(rank, stream);
+    pipe.reset();
+  }
+  return got > 0;
+}
+
+void JobOutput::finish(int rank) {
+  finish(rank, Stream::out);
+  finish(rank, Stream::err);
+}
+
 void JobOutput::feed(int rank, Stream stream, std::string_view bytes) {
   log(rank, bytes);
   if (first_ + rank == 0) {

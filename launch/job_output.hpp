@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/unique_fd.hpp"
+#include "launch/child.hpp"
 #include "launch/screen.hpp"
 
 namespace ddprun::launch {
@@ -22,9 +22,10 @@ class JobOutput {
   // For `ranks` ranks from `first`. Creates log_dir/rank<N>.log for each; "" for no logs. Throws Error(failure).
   JobOutput(int first, int ranks, const std::string& log_dir);
 
-  // `rank` counts from `first`.
-  void feed(int rank, Stream stream, std::string_view bytes);
-  void finish(int rank, Stream stream);  // end of a stream: an unfinished line is written as a whole line
+  // Reads at most one buffer of stdout and one of stderr, so that all ranks get their turn. `rank` counts from `first`.
+  // False if there is no more at the moment.
+  bool read(int rank, Child& child);
+  void finish(int rank);  // its end: unfinished lines are written as whole lines
 
   // A line of the launcher itself, on stderr.
   void say(std::string_view text) { screen(Stream::err).last_line(text); }
@@ -49,6 +50,9 @@ class JobOutput {
   // One screen, or two if stdout and stderr are different files.
   std::vector<Screen*> screens() const;
   Screen& screen(Stream stream) const { return stream == Stream::err && err_ ? *err_ : *out_; }
+  bool read(int rank, Stream stream, UniqueFd& pipe);
+  void feed(int rank, Stream stream, std::string_view bytes);
+  void finish(int rank, Stream stream);
   void log(int rank, std::string_view bytes);
   void emit(int rank, Stream stream, std::string_view line);
 

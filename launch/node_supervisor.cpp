@@ -1,11 +1,8 @@
 #include "launch/supervisor.hpp"
 
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <memory>
@@ -91,21 +88,19 @@ class Supervisor {
   // Variables of all ranks of this node.
   std::vector<std::string> variables(const std::string& job_dir) const {
     std::vector<std::string> variables = job_.environment;
-    if (job_.torchrun_variables) add_torchrun_variables(variables);
+    if (job_.torchrun_variables) {
+      const std::string address = peers_ == nullptr ? "127.0.0.1" : job_.nodes.master_addr;
+      const int port = peers_ == nullptr ? free_port(address) : peers_->nodes().front().program_port;
+      variables.insert(variables.end(), {"MASTER_ADDR=" + address, "MASTER_PORT=" + std::to_string(port),
+                                         "GROUP_RANK=" + std::to_string(job_.nodes.rank),
+                                         "GROUP_WORLD_SIZE=" + std::to_string(job_.nodes.count)});
+    }
     if (peers_ == nullptr) return variables;
     if (const auto error = publish(job_dir, kSecretFile, to_hex(job_.nodes.secret))) {
       throw Error(ExitCode::failure, "cannot write into the job's folder " + job_dir + ": " + error.message());
     }
     variables.push_back("DDPRUN_STORE=" + job_.nodes.master_addr + ":" + std::to_string(job_.nodes.master_port));
     return variables;
-  }
-
-  void add_torchrun_variables(std::vector<std::string>& environment) const {
-    const std::string address = peers_ == nullptr ? "127.0.0.1" : job_.nodes.master_addr;
-    const int port = peers_ == nullptr ? free_port(address) : peers_->nodes().front().program_port;
-    environment.insert(environment.end(), {"MASTER_ADDR=" + address, "MASTER_PORT=" + std::to_string(port),
-                                           "GROUP_RANK=" + std::to_string(job_.nodes.rank),
-                                           "GROUP_WORLD_SIZE=" + std::to_string(job_.nodes.count)});
   }
 
   // After the ranks of this node have ended: the first cause may be on another one.
@@ -126,8 +121,7 @@ class Supervisor {
     std::vector<pollfd> entries{{signals.fd(), POLLIN, 0}};
     output_.add_to(entries);
     for (int rank = 0; rank < job_.nproc && !output_.full(); ++rank) {  // ranks that print too fast must wait
-      const Child& child = ranks_->child(static_cast<std::size_t>(rank));
-      for (const UniqueFd* pipe : {&child.out, &child.err}) {
+      for (const UniqueFd* pipe : {&ranks_->child(rank).out, &ranks_->child(rank).err}) {
         if (*pipe) entries.push_back({pipe->get(), POLLIN, 0});
       }
     }
@@ -135,12 +129,12 @@ class Supervisor {
     ::poll(entries.data(), entries.size(), poll_timeout());
 
     hear_peers();
-    read_pipes();
+    for (int rank = 0; rank < job_.nproc && !output_.full(); ++rank) output_.read(rank, ranks_->child(rank));
     while (const auto signal = signals.next()) {
-      if (*signal == SIGUSR2) ranks_->request_collectives(0);
+      if (*signal == SIGUSR2) ranks_->send(SIGUSR2);
       if (*signal != SIGCHLD && *signal != SIGUSR2) on_stop_signal(*signal);
     }
-    if (ranks_->look()) begin_to_fail();
+    if (ranks_->look() || ranks_->stopped_too_long()) begin_to_fail();
     for (const std::string& stop : ranks_->take_stops()) output_.say("ddprun: " + stop);
     on_time(Clock::now());
     output_.write_some();
@@ -150,14 +144,11 @@ class Supervisor {
     if (peers_ == nullptr) return;
     peers_->turn();
     if (peers_->failing()) begin_to_fail();
-    for (const RankPlace& place : peers_->take_stuck()) on_stuck_rank(place);
+    for (const RankPlace& place : peers_->take_stuck()) {  // node 0 has named this rank
+      stalls_.note_hang(place);
+      ranks_->show_stack(place.rank);
+    }
     if (const auto signal = peers_->stop_signal(); signal && stop_signal_ == 0) on_stop_signal(*signal);
-  }
-
-  // Node 0 has named this rank.
-  void on_stuck_rank(const RankPlace& place) {
-    stalls_.note_hang(place);
-    show_stack(place.rank);
   }
 
   int poll_timeout() const {
@@ -166,37 +157,14 @@ class Supervisor {
     return static_cast<int>(std::max(left.count(), milliseconds::rep{0}));
   }
 
-  void read_pipes() {
-    for (int rank = 0; rank < job_.nproc && !output_.full(); ++rank) {
-      Child& child = ranks_->child(static_cast<std::size_t>(rank));
-      read_pipe(rank, Stream::out, child.out);
-      read_pipe(rank, Stream::err, child.err);
-    }
-  }
-
-  // Reads at most one buffer, so that all ranks get their turn. True if there may be more.
-  bool read_pipe(int rank, Stream stream, UniqueFd& pipe) {
-    if (!pipe) return false;
-    std::array<char, 65536> buffer;
-    const ssize_t got = ::read(pipe.get(), buffer.data(), buffer.size());
-    if (got > 0) output_.feed(rank, stream, {buffer.data(), static_cast<std::size_t>(got)});
-    if (got == 0) {
-      output_.finish(rank, stream);
-      pipe.reset();
-    }
-    return got > 0;
-  }
-
   // After all ranks have ended: their remaining output is in the pipes. A process that left its rank's group may still
   // hold a pipe open and write to it; it is not waited for.
   void drain() {
     constexpr int kReads = 32;  // more than the largest pipe holds
     for (int rank = 0; rank < job_.nproc; ++rank) {
-      Child& child = ranks_->child(static_cast<std::size_t>(rank));
-      for (int read = 0; read < kReads && read_pipe(rank, Stream::out, child.out);) ++read;
-      for (int read = 0; read < kReads && read_pipe(rank, Stream::err, child.err);) ++read;
-      output_.finish(rank, Stream::out);
-      output_.finish(rank, Stream::err);
+      for (int read = 0; read < kReads && output_.read(rank, ranks_->child(rank)); ++read) {
+      }
+      output_.finish(rank);
     }
   }
 
@@ -210,7 +178,7 @@ class Supervisor {
       kill_at_ = Clock::now() + kCollect;
       in_grace_ = false;
     }
-    if (!job_.torchrun_variables) ranks_->request_collectives(kJobFails);  // of ddprun's own ranks
+    ranks_->request_collectives(kJobFails);
     if (peers_ != nullptr) peers_->announce_failing();
   }
 
@@ -250,26 +218,18 @@ class Supervisor {
     if (job_.nodes.rank != 0) return peers_->report_progress(own);
     std::vector<RankPlace> places;
     for (const Progress& progress : own) places.push_back({static_cast<int>(places.size()), host_name(), progress});
-    if (peers_ != nullptr) {
-      const auto others = peers_->places();
-      places.insert(places.end(), others.begin(), others.end());
-    }
+    const auto others = peers_ == nullptr ? std::vector<RankPlace>() : peers_->places();
+    places.insert(places.end(), others.begin(), others.end());
     for (const StallWatch::Line& line : stalls_.look(places, now)) {
       output_.say("ddprun: " + line.text);
       if (!line.stuck) continue;
-      show_stack(line.stuck->rank);
+      ranks_->show_stack(line.stuck->rank);
       if (peers_ != nullptr) peers_->announce_stuck(*line.stuck);
     }
   }
 
-  // Of a rank of this node.
-  void show_stack(int rank) {
-    if (!job_.torchrun_variables) ranks_->show_stack(rank);  // the signal might end a program that is not ddprun
-  }
-
   void on_time(Clock::time_point now) {
     watch_progress(now);
-    if (ranks_->stopped_too_long()) begin_to_fail();
     if (!kill_at_ || now < *kill_at_) return;
     if (!ranks_->killed()) grace_ended_ = in_grace_;
     ranks_->kill();
@@ -284,10 +244,8 @@ class Supervisor {
 
   Verdict judge() {
     std::vector<RankEnd> ends = own_ends();
-    if (peers_ != nullptr) {
-      const std::vector<RankEnd> others = peers_->ends();
-      ends.insert(ends.end(), others.begin(), others.end());
-    }
+    const auto others = peers_ == nullptr ? std::vector<RankEnd>() : peers_->ends();
+    ends.insert(ends.end(), others.begin(), others.end());
     const RankEnd* cause = first_cause(ends);
     Verdict verdict;
     if (cause != nullptr) {

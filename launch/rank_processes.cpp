@@ -67,7 +67,8 @@ RankProcesses::RankProcesses(const Job& job, int first, int world, const std::ve
       folder_(std::move(folder)),
       table_(table),
       guardian_(guardian),
-      oom_before_(oom_kills_here()) {
+      oom_before_(oom_kills_here()),
+      users_program_(job.torchrun_variables) {
   try {
     for (int local = 0; local < job.nproc; ++local) {
       const auto variables = environment_of(job, local, first, world, folder_, environment);
@@ -174,15 +175,14 @@ void RankProcesses::send(int signal) const {
 
 void RankProcesses::request_collectives(int value) const {
   for (const Rank& rank : ranks_) {
-    if (!rank.end) ::sigqueue(rank.child.pid, SIGUSR2, {.sival_int = value});
+    if (!rank.end && !users_program_) ::sigqueue(rank.child.pid, SIGUSR2, {.sival_int = value});
   }
 }
 
 void RankProcesses::show_stack(int rank) const {
-  const int local = rank - first_;
-  if (local < 0 || local >= static_cast<int>(ranks_.size())) return;
-  const Rank& one = ranks_[static_cast<std::size_t>(local)];
-  if (!one.end) ::sigqueue(one.child.pid, SIGUSR2, {.sival_int = kShowStack});
+  const auto local = static_cast<std::size_t>(rank - first_);
+  if (local >= ranks_.size() || ranks_[local].end || users_program_) return;
+  ::sigqueue(ranks_[local].child.pid, SIGUSR2, {.sival_int = kShowStack});
 }
 
 void RankProcesses::kill() {

@@ -37,7 +37,7 @@ class RankProcesses {
 
   std::size_t live() const;
   // A process by its local rank, with the pipes of its output.
-  Child& child(std::size_t local) { return ranks_[local].child; }
+  Child& child(int local) { return ranks_[static_cast<std::size_t>(local)].child; }
 
   // Updates the state of the ranks: exits, stops, reports. Returns whether any rank has failed so far.
   bool look();
@@ -52,9 +52,9 @@ class RankProcesses {
   void expect_stop_by(int signal) { stop_signal_ = signal; }
   // Sends this signal to all running ranks.
   void send(int signal) const;
-  // Sends SIGUSR2 with this value to all running ranks (launch/signal_thread.hpp).
+  // Sends SIGUSR2 with this value (launch/signals.hpp) to all running ranks; and asks one of them, if it is of this node,
+  // for its stack. Neither to a user's program: the signal might end it.
   void request_collectives(int value) const;
-  // Asks this rank, if it is one of this node, for its stack in the same way.
   void show_stack(int rank) const;
   // Kills all running ranks with their process groups. Later reports are ignored.
   void kill();
@@ -82,6 +82,7 @@ class RankProcesses {
   const Guardian& guardian_;
   std::vector<Rank> ranks_;
   const int64_t oom_before_;
+  const bool users_program_;
   bool failed_ = false;
   int stop_signal_ = 0;
   std::vector<std::string> stops_;

@@ -39,11 +39,9 @@ ExitCode supervise(const Job& job) {
       attempt.max_restarts -= restart;
       if (restart > 0 && job.before_restart) job.before_restart(attempt, restart);
       verdict = supervise_node(attempt, peers.get());
-    } catch (const Error& error) {
-      if (peers != nullptr) peers->fail(error);
-      throw;
     } catch (const std::exception& error) {
-      if (peers != nullptr) peers->fail(Error(ExitCode::failure, error.what()));
+      const auto* known = dynamic_cast<const Error*>(&error);
+      if (peers != nullptr) peers->fail(known != nullptr ? *known : Error(ExitCode::failure, error.what()));
       throw;
     }
     if (restart >= job.max_restarts || !verdict.may_restart()) return verdict.code;

@@ -3,7 +3,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
+#include <vector>
 
 namespace ddprun::launch {
 namespace {
@@ -17,14 +19,10 @@ std::string listening_inode(const char* table, int port) {
   std::getline(lines, line);
   while (std::getline(lines, line)) {
     std::istringstream fields(line);
-    std::string number, local, remote, state, skipped, inode;
-    fields >> number >> local >> remote >> state;
-    for (int field = 0; field < 5; ++field) fields >> skipped;
-    fields >> inode;
-    const bool listens = state == "0A";
-    const std::size_t colon = local.rfind(':');
-    if (listens && colon != std::string::npos && std::strtol(local.c_str() + colon + 1, nullptr, 16) == port)
-      return inode;
+    const std::vector<std::string> values{std::istream_iterator<std::string>(fields), {}};
+    if (values.size() < 10 || values[3] != "0A") continue;  // 0A: it listens
+    const std::string& local = values[1];
+    if (std::strtol(local.c_str() + local.rfind(':') + 1, nullptr, 16) == port) return values[9];
   }
   return "";
 }
