@@ -4,10 +4,10 @@
 #include <cstdlib>
 #include <thread>
 
+#include "cli/console/program.hpp"
 #include "comm/fingerprint.hpp"
 #include "comm/over_store.hpp"
 #include "comm/shared_table.hpp"
-#include "cli/console/program.hpp"
 #include "launch/meeting.hpp"
 #include "launch/signals.hpp"
 #include "train/reduce/staged_backend.hpp"

@@ -65,7 +65,7 @@ class ConsoleProgress final : public train::Callback {
 };
 
 // Reports the current step and phase to the launcher, and the step to the recorder of collectives. From the first step,
-// a signal to stop is only recorded (launch/stop_signals.hpp).
+// a signal to stop is only recorded (launch/signals.hpp).
 class LauncherLink final : public train::Callback {
  public:
   // table: where the launcher, or the link between the ranks, reads the progress; null for one rank. recorder: may be
