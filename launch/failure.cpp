@@ -3,10 +3,11 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include <sstream>
+#include <stdexcept>
 
 #include "ddprun/error.hpp"
 #include "launch/job_folder.hpp"
+#include "launch/net/bytes.hpp"
 
 namespace ddprun::launch {
 namespace {
@@ -17,26 +18,16 @@ std::string name_for(int rank) {
   return "failure." + std::to_string(rank);
 }
 
-// One line "rank code nanoseconds", then the message unchanged.
-std::string encode(const Failure& failure) {
-  return std::to_string(failure.rank) + " " + std::to_string(static_cast<int>(failure.code)) + " " +
-         std::to_string(failure.time.count()) + "\n" + failure.message;
-}
-
 std::optional<Failure> read(const std::string& path) try {
-  const auto text = read_whole(path);
-  if (!text) return std::nullopt;
-  const std::size_t end = text->find('\n');
-  std::istringstream head(text->substr(0, end));
-  int rank = 0;
-  int code = 0;
-  int64_t time = 0;
-  if (end == std::string::npos || !(head >> rank >> code >> time)) {
-    throw Error(ExitCode::failure, path + ": not a failure record");
-  }
-  return Failure{rank, static_cast<ExitCode>(code), std::chrono::nanoseconds(time), text->substr(end + 1)};
+  const auto record = read_whole(path);
+  if (!record) return std::nullopt;
+  Failure failure;
+  ByteReader(*record).fields(fields(failure));
+  return failure;
 } catch (const std::system_error& error) {
   throw Error(ExitCode::failure, error.what());
+} catch (const std::out_of_range&) {
+  throw Error(ExitCode::failure, path + ": not a failure record");
 }
 
 }  // namespace
@@ -50,7 +41,8 @@ std::optional<Failure> first_failure(const std::string& job_dir) {
 
 void report_failure(const std::string& job_dir, int rank, ExitCode code, const std::string& message) noexcept try {
   if (job_dir.empty()) return;
-  const std::string record = encode({rank, code, std::chrono::steady_clock::now().time_since_epoch(), message});
+  Failure failure{rank, code, std::chrono::steady_clock::now().time_since_epoch(), message};
+  const std::string record = ByteWriter().fields(fields(failure)).bytes();
   // Writes the rank's own record first: a reader of the second file may want to read this one. If it cannot be written
   // (a full disk), this is not reported: the launcher still has the exit code.
   (void)publish(job_dir, name_for(rank), record);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 
 #include "ddprun/error.hpp"
 
@@ -16,6 +17,9 @@ struct Failure {
   std::chrono::nanoseconds time{};  // CLOCK_MONOTONIC, which is the same for all processes of a host
   std::string message;
 };
+inline auto fields(Failure& failure) {  // for ByteWriter and ByteReader
+  return std::tie(failure.rank, failure.code, failure.time, failure.message);
+}
 
 // A rank calls this before it exits with a failure: writes code and text to the job's folder, so that the launcher can
 // find the first cause. Does nothing without a job folder. Thread-safe.

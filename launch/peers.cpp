@@ -33,9 +33,6 @@ auto fields(NodeInfo& info) {
 auto fields(Progress& progress) {
   return std::tie(progress.step, progress.phase, progress.bucket, progress.own_us);
 }
-auto fields(Failure& failure) {
-  return std::tie(failure.rank, failure.code, failure.time, failure.message);
-}
 auto fields(RankEnd& end) {
   return std::tie(end.rank, end.pid, end.host, end.time, end.signal, end.exit_code, end.killed_by_launcher, end.stopped,
                   end.hung, end.memory_limit, end.crash);

@@ -42,7 +42,7 @@ class Agents {
   int64_t ranks() const { return world_ ? world_->size : 0; }
 
   // Meets the others with launch.timeout and launch.insecure of the first variant. The number of ranks, over all hosts,
-  // becomes launch.nproc of the variants of ddp. `identity`: what must be equal (launch/identity.hpp). Collective.
+  // becomes launch.nproc of the variants of ddp. `identity`: what must be equal (launch/meeting.hpp). Collective.
   // Throws Error: usage for the node options, rendezvous.
   void meet(const std::string& identity, std::vector<Variant>& variants);
 

@@ -24,7 +24,7 @@ class Job {
   // Null if this process is the only one. Throws as console::discover(). Call it before the first thread.
   static std::shared_ptr<Job> find(const console::NodeOptions& options);
 
-  // `identity`: what must be equal (launch/identity.hpp). Collective. Throws Error: usage for the node options,
+  // `identity`: what must be equal (launch/meeting.hpp). Collective. Throws Error: usage for the node options,
   // rendezvous.
   void meet(const std::string& identity);
 
