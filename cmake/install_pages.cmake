@@ -11,7 +11,7 @@ foreach(page IN LISTS pages)
   string(REPLACE "](docs/" "](" text "${text}")
   string(REPLACE "](../core/include/" "](../../../include/" text "${text}")
   string(REPLACE "](../examples/" "](examples/" text "${text}")
-  string(REGEX REPLACE "\\[([^]]*)\\]\\((CONTRIBUTING|configs/|${developers}|\\.\\./(bench|core|plugins|tests|tools))[^)]*\\)"
+  string(REGEX REPLACE "\\[([^]]*)\\]\\((CONTRIBUTING|configs/|history/|${developers}|\\.\\./(bench|core|plugins|tests|tools))[^)]*\\)"
                        "\\1" text "${text}")
   cmake_path(GET page FILENAME name)
   file(WRITE ${folder}/${name} "${text}")
