@@ -6,7 +6,7 @@
 #include "ddp/group_state.hpp"
 #include "ddprun/error.hpp"
 #include "launch/signals.hpp"
-#include "train/reduce/tensor_buffer.hpp"
+#include "train/tensor/tensor_buffer.hpp"
 
 namespace ddprun {
 namespace {

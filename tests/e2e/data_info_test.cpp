@@ -132,8 +132,6 @@ TEST_CASE("--png writes the sample in its own size or enlarged, over an older fi
     return values;
   };
   CHECK(written({}) == std::vector<int>{2, 3, 18, 19, 20, 21, 22, 23});
-  CHECK(written({"--scale", "2"}) == std::vector<int>{4,  6,  18, 18, 19, 19, 20, 20, 18, 18, 19, 19, 20,
-                                                      20, 21, 21, 22, 22, 23, 23, 21, 21, 22, 22, 23, 23});
 }
 
 TEST_CASE("a terminal gets coloured half blocks, unless NO_COLOR or a dumb terminal forbids it") {
@@ -175,7 +173,6 @@ TEST_CASE("an unknown name, root, option, sample or split is refused with its pl
   check_refused(with("--sample", "one"), 2, "--sample");
   check_refused(with("--split", "tset"), 2, "--split");
   check_refused(with("--epoch", "-1"), 2, "--epoch");
-  check_refused(with("--scale", "2"), 2, "--scale");
 }
 
 TEST_CASE("an option takes one value: the name may follow it, and a second value is refused") {
@@ -199,9 +196,6 @@ TEST_CASE("an impossible PNG is refused with its reason") {
   const TempDir folder;
   const std::string path = (folder.path() / "a.png").string();
   check_refused({"linear", "--png", path}, 2, "--png " + path + ": a sample is no image");
-  auto huge = png(path);
-  huge.insert(huge.end(), {"--scale", "1000000"});
-  check_refused(huge, 2, "at most 16384");
   CHECK_FALSE(std::filesystem::exists(path));
 }
 

@@ -9,11 +9,7 @@
 #include "base/log.hpp"
 #include "launch/job_folder.hpp"
 #include "launch/supervisor.hpp"
-#include "tools/bench/job.hpp"
 #include "tools/bench/output.hpp"
-#include "tools/bench/rank.hpp"
-#include "tools/bench/row.hpp"
-#include "tools/bench/tune.hpp"
 
 namespace ddprun::bench {
 namespace {
@@ -130,10 +126,10 @@ ExitCode run_as_rank(const Request& request, const Plan& plan, const std::vector
   const auto report = reports ? std::make_unique<Report>(request, plan) : nullptr;
   std::vector<Row> rows = rows_of(plan);
   in_turns(plan, [&](int64_t round, std::size_t variant) {
-    StoreOfTurn own(store, std::to_string(round) + "/" + std::to_string(variant) + "/");
+    const auto own = launch::prefixed_store(store, std::to_string(round) + "/" + std::to_string(variant) + "/");
     try {
       if (reports) note_only_once(round);
-      auto results = measure(plan, plan.variants[variant], round, own, world);
+      auto results = measure(plan, plan.variants[variant], round, *own, world);
       if (reports) note_only_once(0);
       if (reports) add(rows, plan.variants[variant], std::move(results));
     } catch (const Error& error) {

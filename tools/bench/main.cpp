@@ -10,8 +10,6 @@
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
 #include "tools/bench/bench.hpp"
-#include "tools/bench/job.hpp"
-#include "tools/bench/rank.hpp"
 
 namespace ddprun::bench {
 namespace {

@@ -1,9 +1,16 @@
 #include "tools/bench/output.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
+#include "comm/plugin_backend.hpp"
 #include "cuda/driver.hpp"
-#include "tools/bench/words.hpp"
+#include "ddprun/plugin/tuning.hpp"
+#include "record/statistics.hpp"
+#include "tools/bench/plan.hpp"
 #include "tools/report/bench_table.hpp"
 
 namespace ddprun::bench {
@@ -97,6 +104,41 @@ ordered_json json_of(const Plan& plan, const Row& row) {
   return object;
 }
 
+constexpr double kWorthIt = 0.97;  // of the time of the algorithm chosen for the next smaller size
+
+using Medians = std::map<std::string, double>;  // by algorithm
+using Sizes = std::map<std::size_t, Medians>;   // by bytes
+
+bool counts(const Row& row, Memory memory) {
+  const auto capabilities = comm::capabilities_of(*row.variant->plugin.table);
+  const bool has_own = capabilities.alloc && capabilities.alloc_memory == memory;
+  return row.what.in_place && (row.what.source == comm::Source::backend) == has_own;
+}
+
+std::string fastest(const Medians& medians, const std::string& before) {
+  const auto least = std::min_element(medians.begin(), medians.end(),
+                                      [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto kept = medians.find(before);
+  if (kept != medians.end() && least->second > kWorthIt * kept->second) return before;
+  return least->first;
+}
+
+// The classes for one number of ranks.
+void add_rows(const std::string& backend, int ranks, const Sizes& sizes, std::vector<TuningRow>& rows) {
+  std::string algorithm;
+  std::size_t below = 0;
+  for (const auto& [bytes, medians] : sizes) {
+    const std::string next = fastest(medians, algorithm);
+    if (next != algorithm && !algorithm.empty()) {
+      const double limit = std::sqrt(static_cast<double>(below) * static_cast<double>(bytes));
+      rows.push_back({backend, ranks, static_cast<uint64_t>(limit), algorithm});
+    }
+    algorithm = next;
+    below = bytes;
+  }
+  rows.push_back({backend, ranks, TuningRow::kNoLimit, algorithm});
+}
+
 }  // namespace
 
 record::Environment environment_of(const Plan& plan) {
@@ -155,6 +197,53 @@ std::string to_json(const Plan& plan, const std::vector<Row>& rows, const record
   for (const HostRanks& host : plan.hosts) object["hosts"].push_back({{"name", host.name}, {"ranks", host.ranks}});
   for (const Row& row : rows) object["rows"].push_back(json_of(plan, row));
   return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+uint64_t Row::wrong() const {
+  uint64_t sum = 0;
+  for (const auto& round : rounds) sum += round.wrong;
+  return sum;
+}
+
+double Row::quantile(double share) const {
+  std::vector<double> samples;
+  for (const auto& round : rounds) samples.insert(samples.end(), round.seconds.begin(), round.seconds.end());
+  return record::quantile(std::move(samples), share);
+}
+
+double Row::algbw() const {
+  return static_cast<double>(bytes()) / quantile(0.5);
+}
+
+double Row::busbw() const {
+  return algbw() * comm::bus_factor(what.kind, variant->ranks);
+}
+
+std::vector<Row> rows_of(const Plan& plan) {
+  std::vector<Row> rows;
+  for (const Variant& variant : plan.variants) {
+    for (const comm::BenchmarkCase& what : cases_of(plan, variant)) rows.push_back({&variant, what, {}});
+  }
+  const auto place = [&](const Row& row) {
+    const auto kind = std::find(plan.collectives.begin(), plan.collectives.end(), row.what.kind);
+    return std::tuple(kind - plan.collectives.begin(), row.variant->ranks, row.what.bytes);
+  };
+  std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return place(a) < place(b); });
+  return rows;
+}
+
+std::string tuning_of(const Plan& plan, const std::vector<Row>& rows, const record::Environment& environment) {
+  std::map<int, Sizes> measured;
+  for (const Row& row : rows) {
+    if (counts(row, plan.memory)) measured[row.variant->ranks][row.bytes()][row.variant->algorithm] = row.quantile(0.5);
+  }
+  const Variant& variant = plan.variants.front();
+  std::vector<TuningRow> table;
+  for (const auto& [ranks, sizes] : measured) add_rows(variant.plugin.table->name, ranks, sizes, table);
+  std::string origin = "Measured with ddprun bench --tune on " + environment.date + ", " + environment.host + ", " +
+                       environment.cpu_model + ", " + std::to_string(environment.cores) + " cores";
+  if (!plan.hosts.empty()) origin += ", on " + hosts_text(plan);
+  return to_text(table, origin + ".");
 }
 
 }  // namespace ddprun::bench

@@ -1,13 +1,34 @@
-// The console output and the JSON file.
+// The results: lines of the table, the console output, the JSON file, and which algorithm `auto` should use.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "record/environment.hpp"
-#include "tools/bench/row.hpp"
+#include "tools/bench/plan.hpp"
+#include "tools/lib/benchmark.hpp"
 
 namespace ddprun::bench {
+
+struct Row {
+  const Variant* variant = nullptr;  // of the plan, which outlives it
+  comm::BenchmarkCase what;
+  std::vector<comm::BenchmarkResult> rounds;
+
+  std::size_t bytes() const { return comm::bytes_of(what, variant->ranks); }
+  std::size_t count() const { return comm::count_of(what, variant->ranks); }
+  const comm::Execution& execution() const { return rounds.back().execution; }
+  uint64_t wrong() const;
+  // The time of one call in seconds, over the samples of all rounds. 0.5 is the median.
+  double quantile(double share) const;
+  // At the median: bytes / time, and that times comm::bus_factor(), in bytes per second.
+  double algbw() const;
+  double busbw() const;
+};
+
+// Without rounds yet. Sorted by collective, ranks and size, so that rows to compare are next to each other.
+std::vector<Row> rows_of(const Plan& plan);
 
 // ddprun, the backends and their libraries, for record::collect_environment().
 record::Environment environment_of(const Plan& plan);
@@ -21,5 +42,11 @@ std::string text(const Plan& plan, const std::vector<Row>& rows, const record::E
 // Everything, samples included. `command` is argv. docs/benchmarking.md describes the keys.
 std::string to_json(const Plan& plan, const std::vector<Row>& rows, const record::Environment& environment,
                     const std::vector<std::string>& command);
+
+// A table in the format of ddprun/plugin/tuning.hpp, for the plan's one backend: for each number of ranks and size, the
+// algorithm with the smallest median time of an in-place allreduce, in memory that the backend allocates if it can.
+// That is what a training run uses. Limits lie halfway (on a logarithmic scale) between measured sizes. From one size
+// to the next larger one, the algorithm changes only if another is faster by more than 3 %.
+std::string tuning_of(const Plan& plan, const std::vector<Row>& rows, const record::Environment& environment);
 
 }  // namespace ddprun::bench

@@ -10,7 +10,6 @@
 #include "comm/plugin_backend.hpp"
 #include "cuda/driver.hpp"
 #include "ddprun/error.hpp"
-#include "tools/bench/words.hpp"
 
 namespace ddprun::bench {
 namespace {

@@ -3,13 +3,16 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "comm/call.hpp"
 #include "plugin/registry.hpp"
+#include "tools/lib/benchmark.hpp"
 #include "tools/lib/benchmark.hpp"
 
 namespace ddprun::bench {
@@ -91,5 +94,16 @@ std::string words_of(const Plan& plan);
 // "float", "half", ...: the name in nccl-tests if it has one.
 std::string type_name(DType dtype);
 std::string op_name(Op op);
+
+// The vocabulary of the command line: names of nccl-tests and of PyTorch. All functions throw Error(usage): one line
+// with the option and its valid values.
+[[noreturn]] void refuse(const std::string& option, const std::string& given, const std::string& expected);
+void require_known(const std::string& option, const std::string& given, const std::vector<std::string>& known);
+
+// "4", "64K", "1M", "2G": powers of 1024; at least 1.
+std::size_t parse_bytes(const std::string& option, const std::string& text);
+DType parse_dtype(const std::string& name);
+Op parse_op(const std::string& name);
+comm::Kind parse_collective(const std::string& name);
 
 }  // namespace ddprun::bench

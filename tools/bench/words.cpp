@@ -1,4 +1,4 @@
-#include "tools/bench/words.hpp"
+#include "tools/bench/plan.hpp"
 
 #include <charconv>
 #include <cstdint>
@@ -6,7 +6,6 @@
 
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/words.hpp"
-#include "tools/bench/plan.hpp"
 
 namespace ddprun::bench {
 namespace {

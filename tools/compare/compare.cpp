@@ -6,23 +6,17 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <memory>
 
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/parse_number.hpp"
 #include "base/version.hpp"
-#include "tools/compare/agents.hpp"
-#include "tools/compare/earlier.hpp"
-#include "tools/compare/fairness.hpp"
-#include "tools/compare/measure.hpp"
+#include "tools/compare/comparison.hpp"
+#include "tools/compare/differences.hpp"
 #include "tools/compare/output.hpp"
-#include "tools/compare/page.hpp"
-#include "tools/compare/page_file.hpp"
 #include "tools/compare/runner.hpp"
-#include "tools/compare/space.hpp"
-#include "tools/compare/tables.hpp"
+#include "tools/compare/variant.hpp"
 #include "tools/lib/run.hpp"
 
 namespace ddprun::compare {
@@ -134,7 +128,7 @@ ExitCode report_result(const Comparison& comparison, const PageFile& page, const
 }
 
 ExitCode compare_earlier(const Request& request) {
-  if (Agents::find(request.nodes) != nullptr) {
+  if (tools::Job::find(request.nodes) != nullptr) {
     refuse(
         "earlier runs are compared by one process: leave out --nnodes, and start it without srun, mpirun or "
         "torchrun");
@@ -174,31 +168,39 @@ std::string identity_of(const Request& request, const std::vector<Variant>& vari
   return text;
 }
 
-// Runs `work` on process 0; the others end with its code or its error.
-ExitCode lead(Agents& agents, const std::function<ExitCode()>& work) try {
-  const ExitCode code = work();
-  agents.finish(code, "");
-  return code;
-} catch (const Error& error) {
-  agents.finish(error.code(), error.what());
-  throw;
-} catch (const std::exception& error) {
-  agents.finish(ExitCode::failure, error.what());
-  throw;
-}
-
-ExitCode compare_new(const Request& request, const std::vector<Variant>& variants, Agents* agents) {
+ExitCode compare_new(const Request& request, const std::vector<Variant>& variants, tools::Job* job) {
   const PageFile page;
   Comparison comparison = new_comparison(request);
   comparison.members = members_of(variants, request.twin);
   check_fairness(comparison.members, request.allow_different, comparison);
   const std::vector<Gate> gates = gates_of(request, comparison.members);
-  Runner runner(request.running, "compare", variants.front(), agents);
+  Runner runner(request.running, "compare", variants.front(), job);
   runner.validate(variants);
   measure(runner, request, comparison);
   if (request.parity_steps > 0) measure_parity(runner, request, comparison);
   judge(comparison, gates);
   return report_result(comparison, page, runner.folder());
+}
+
+// The number of ranks, over all hosts, becomes launch.nproc of the variants of ddp.
+void meet(tools::Job& job, const Request& request, std::vector<Variant>& variants) {
+  const auto& launch = variants.front().loaded.experiment.launch;
+  std::vector<int64_t> ranks;
+  for (const Variant& variant : variants) {
+    ranks.push_back(request.nodes.nproc ? *request.nodes.nproc : ranks_of(variant.loaded.experiment));
+  }
+  const auto counts = job.meet({.insecure = launch.insecure,
+                                .timeout = std::chrono::milliseconds(static_cast<int64_t>(launch.timeout * 1000)),
+                                .identity = identity_of(request, variants),
+                                .differ = "do not make the same comparison",
+                                .advice = "start all with the same arguments, configs and version",
+                                .counts = ranks});
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    config::Experiment& experiment = variants[i].loaded.experiment;
+    if (experiment.strategy.kind != "ddp") continue;
+    experiment.launch.nproc = 0;
+    for (const auto& of_process : counts) experiment.launch.nproc += of_process[i];
+  }
 }
 
 // The request with the node options that are keys of the config. With several nodes, the launcher of each gets its own
@@ -214,15 +216,13 @@ Request with_node_options(Request request) {
 
 ExitCode compare_new(const Request& given) {
   const Request request = with_node_options(given);
-  const std::unique_ptr<Agents> agents = Agents::find(request.nodes);
-  if (agents == nullptr) return compare_new(request, variants_of(request, std::nullopt), nullptr);
-  std::vector<Variant> variants = variants_of(request, agents->ranks());
-  agents->meet(identity_of(request, variants), variants);
-  if (!agents->leads()) {
-    if (request.twin) variants.push_back(members_of(variants, true)[1].variant);
-    return agents->follow(request.running, variants);
-  }
-  return lead(*agents, [&] { return compare_new(request, variants, agents.get()); });
+  const std::unique_ptr<tools::Job> job = tools::Job::find(request.nodes);
+  if (job == nullptr) return compare_new(request, variants_of(request, std::nullopt), nullptr);
+  std::vector<Variant> variants = variants_of(request, job->ranks());
+  meet(*job, request, variants);
+  if (job->leads()) return job->lead([&] { return compare_new(request, variants, job.get()); });
+  if (request.twin) variants.push_back(members_of(variants, true)[1].variant);
+  return follow(*job, request.running, variants);
 }
 
 }  // namespace

@@ -1,18 +1,36 @@
-// A comparison as data: the variants, their measurements and the conclusions.
+// A comparison as data: the variants, their measurements, gates and the conclusions.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tools/compare/compare.hpp"
 #include "tools/compare/figures.hpp"
-#include "tools/compare/gate.hpp"
 #include "tools/compare/parity.hpp"
 #include "tools/compare/statistics.hpp"
 #include "tools/compare/variant.hpp"
 
 namespace ddprun::compare {
+
+// `--gate 'b/a <= 1.02'`: a pass or fail result for scripts. // The ratio of the step times of two variants, and its
+// limit.
+struct Gate {
+  std::string text;
+  std::size_t over = 0, under = 0;  // variants
+  bool at_most = true;              // else at least
+  double bound = 1;
+};
+
+// "b/a <= 1.02", "2/1 < 0.95", and ">=" and ">" likewise; variants by name or by number from 1. Throws Error(usage)
+// with what was expected.
+Gate parse_gate(const std::string& text, const std::vector<std::string>& names);
+
+// Holds if the whole 95 % interval is within the limit: the runs must show it, not only fail to refute it. So a gate
+// never passes because there are too few runs.
+bool holds(const Gate& gate, const Ratio& ratio);
 
 // One variant with its runs. If the runs were interleaved, runs[i] is that of round i.
 struct Member {
@@ -81,5 +99,11 @@ void judge(Comparison& comparison, const std::vector<Gate>& gates);
 std::string sentence(const Comparison& comparison, const Against& against);
 
 std::vector<std::string> names_of(const std::vector<Member>& members);
+
+// One member for each group of run folders (Request::runs). If folders are given without groups, one member for each
+// configuration among them. The runs of one group must have the same configuration, except for experiment.*. A member
+// has the name of its experiment, or of its folder if names are not unique. Throws Error(usage).
+std::vector<Member> members_of_groups(const std::vector<std::vector<std::string>>& groups, int64_t warmup_steps);
+std::vector<Member> members_of_folders(const std::vector<std::string>& folders, int64_t warmup_steps);
 
 }  // namespace ddprun::compare

@@ -1,4 +1,4 @@
-#include "tools/compare/earlier.hpp"
+#include "tools/compare/comparison.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -59,27 +59,18 @@ void make_names_unique(std::vector<Member>& members) {
   }
 }
 
-void require_two(const std::vector<Member>& members) {
-  if (members.size() >= 2) return;
-  throw Error(ExitCode::usage, "compare: all runs have the same configuration; at least two are needed");
-}
-
 }  // namespace
 
 std::vector<Member> members_of_groups(const std::vector<std::vector<std::string>>& groups, int64_t warmup_steps) {
   std::vector<Member> members;
   for (const auto& group : groups) {
-    Member member;
+    Member& member = members.emplace_back();
     for (const std::string& dir : group) {
       const record::Run run = record::read_run(dir);
-      if (member.dirs.empty()) {
-        member.variant = variant_of(run);
-      } else {
-        require_same(member, run);
-      }
+      if (member.dirs.empty()) member.variant = variant_of(run);
+      require_same(member, run);
       add_run(member, run, warmup_steps);
     }
-    members.push_back(std::move(member));
   }
   if (members.size() < 2) throw Error(ExitCode::usage, "--runs: give it once for each variant, at least twice");
   make_names_unique(members);
@@ -91,17 +82,18 @@ std::vector<Member> members_of_folders(const std::vector<std::string>& folders, 
   for (const std::string& dir : folders) {
     const record::Run run = record::read_run(dir);
     const Variant variant = variant_of(run);
-    const auto same = std::find_if(members.begin(), members.end(), [&](const Member& member) {
+    auto same = std::find_if(members.begin(), members.end(), [&](const Member& member) {
       return configuration_of(member.variant) == configuration_of(variant);
     });
-    if (same != members.end()) {
-      add_run(*same, run, warmup_steps);
-      continue;
+    if (same == members.end()) {
+      same = members.emplace(same);
+      same->variant = variant;
     }
-    members.emplace_back().variant = variant;
-    add_run(members.back(), run, warmup_steps);
+    add_run(*same, run, warmup_steps);
   }
-  require_two(members);
+  if (members.size() < 2) {
+    throw Error(ExitCode::usage, "compare: all runs have the same configuration; at least two are needed");
+  }
   make_names_unique(members);
   return members;
 }

@@ -1,4 +1,4 @@
-#include "tools/compare/gate.hpp"
+#include "tools/compare/comparison.hpp"
 
 #include <cmath>
 #include <optional>

@@ -3,7 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "tools/compare/tables.hpp"
+#include "base/log.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -95,6 +96,10 @@ ordered_json json_of(const Member& member) {
   return object;
 }
 
+std::string block(const report::TitledTable& table) {
+  return "\n" + table.title + "\n" + table.table.printed(2);
+}
+
 }  // namespace
 
 std::string to_json(const Comparison& comparison) {
@@ -127,6 +132,35 @@ std::string to_json(const Comparison& comparison) {
                                {"disturbed", result.disturbance > 0}});
   }
   return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string text(const Comparison& comparison) {
+  std::string out;
+  for (const std::string& line : warnings(comparison)) out += line + "\n";
+  out += block(figures_table(comparison)) + block(split_table(comparison));
+  for (const report::TitledTable& table : speedup_tables(comparison)) out += block(table);
+  out += "\nDo they learn the same?\n";
+  for (const auto& [title, lines] : parity_sentences(comparison)) {
+    out += "  " + title + "\n";
+    for (const std::string& line : lines) out += "    " + line + "\n";
+  }
+  out += block(loss_table(comparison)) + block(verdict_table(comparison)) + "\n";
+  for (const std::string& line : answers(comparison)) out += line + "\n";
+  for (const GateResult& result : comparison.gates) out += text(result) + "\n";
+  return out;
+}
+
+PageFile::PageFile() {
+  try {
+    report::page_assets();
+  } catch (const Error& error) {
+    drawn_ = false;
+    log::warning(std::string("report.html will not be written: ") + error.what());
+  }
+}
+
+void PageFile::write(const std::string& folder, const report::Page& page) const {
+  if (drawn_) report::write_page(folder + "/report.html", page);
 }
 
 }  // namespace ddprun::compare

@@ -1,12 +1,9 @@
-#include "tools/compare/page.hpp"
+#include "tools/compare/output.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-
-#include "tools/compare/speedup.hpp"
-#include "tools/compare/tables.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -114,8 +111,8 @@ Chart gains_chart(const std::vector<std::pair<std::string, Speedup>>& speedups) 
   content.series = {{"time saved", {}, {}, {}}, {"throughput gain", {}, {}, {}}};
   for (const auto& [name, speedup] : speedups) {
     content.groups.push_back(name);
-    content.series[0].values.push_back(100 * speedup.time_saved);
-    content.series[1].values.push_back(100 * (speedup.throughput_gain - 1));
+    content.series[0].values.push_back(100 * speedup.time_saved());
+    content.series[1].values.push_back(100 * (speedup.speedup - 1));
   }
   Chart chart;
   chart.title = "Gain over one worker";

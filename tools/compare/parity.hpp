@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ddprun/records.hpp"
-#include "tools/compare/causes.hpp"
+#include "tools/compare/differences.hpp"
 
 namespace ddprun::compare {
 

@@ -4,34 +4,97 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "base/log.hpp"
 #include "cli/config/text.hpp"
 #include "cli/console/units.hpp"
 #include "record/run_dir.hpp"
-#include "tools/compare/agents.hpp"
-#include "tools/compare/other_cpu.hpp"
+#include "tools/compare/statistics.hpp"
 
 namespace ddprun::compare {
 namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
+using nlohmann::json;
+using tools::ProcessPlan;
 
 double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-[[noreturn]] void stop(const ProcessEnd& end, const std::string& label, const std::string& folder) {
-  const bool interrupted = end.ending == Ending::interrupted;
-  throw Error(
-      interrupted ? ExitCode::interrupted : ExitCode::terminated,
-      fmt::format("{} in {}; the runs so far are in {}", interrupted ? "interrupted" : "terminated", label, folder));
+[[noreturn]] void stop(const RunEnd& end, const std::string& label, const std::string& folder) {
+  throw Error(end.code(),
+              fmt::format("{} in {}; the runs so far are in {}",
+                          end.code() == ExitCode::interrupted ? "interrupted" : "terminated", label, folder));
 }
 
-std::string cause_of(const RunEnd& end) {
-  return end.cause.empty() ? cause_of(end.process, end.log) : end.cause;
+std::vector<std::string> arguments_of(const std::string& config, const std::vector<std::string>& overrides) {
+  std::vector<std::string> arguments = {"--config", config};
+  for (const std::string& override_ : overrides) arguments.insert(arguments.end(), {"--set", override_});
+  return arguments;
+}
+
+constexpr int64_t kParityRuns = 2;  // of each variant, to compare their bits
+
+class Rounds {
+ public:
+  Rounds(Runner& runner, const Request& request, Comparison& comparison)
+      : runner_(runner), request_(request), comparison_(comparison) {}
+
+  void run() {
+    expect(request_.repeats);
+    for (int64_t round = 0; round < request_.repeats; ++round) run(round);
+    if (!request_.precision) return;
+    for (int64_t round = request_.repeats; round < request_.max_repeats && too_wide(); ++round) {
+      expect(round + 1);
+      run(round);
+    }
+  }
+
+ private:
+  void expect(int64_t rounds) {
+    rounds_ = rounds;
+    const auto members = static_cast<int64_t>(comparison_.members.size());
+    const auto twins = std::count_if(comparison_.members.begin(), comparison_.members.end(),
+                                     [](const Member& member) { return member.twin; });
+    runner_.expect(rounds * members + (request_.parity_steps > 0 ? kParityRuns * (members - twins) : 0));
+  }
+
+  void run(int64_t round) {
+    for (const std::size_t at : turn_order(comparison_.members.size(), static_cast<std::size_t>(round))) {
+      Member& member = comparison_.members[at];
+      const std::string label = fmt::format("round {} of {}: {}", round + 1, rounds_, member.variant.name);
+      const RunEnd end = runner_.must_run(member.variant, label);
+      const record::Run run = record::read_run(end.dir);
+      if (comparison_.environment.empty()) comparison_.environment = run.environment;
+      member.dirs.push_back(run.dir);
+      member.runs.push_back(figures_of(run, request_.warmup_steps));
+      member.runs.back().other_cpu = end.other_cpu;
+      runner_.print(fmt::format("{}: {} a step", label, console::human_time(member.runs.back().step)));
+    }
+  }
+
+  bool too_wide() {
+    for (std::size_t i = 1; i < comparison_.members.size(); ++i) {
+      const Ratio ratio = ratio_of(comparison_, i, 0);
+      if (!(ratio.half_width() <= *request_.precision * ratio.value)) return true;
+    }
+    return false;
+  }
+
+  Runner& runner_;
+  const Request& request_;
+  Comparison& comparison_;
+  int64_t rounds_ = 0;
+};
+
+// The variant with this many steps, or with one more than its learning rate warm-up if that is longer.
+Variant short_variant(Variant variant, int64_t steps) {
+  steps = std::max(steps, variant.loaded.experiment.train.warmup + 1);
+  variant.overrides = without_length(variant.overrides);
+  variant.overrides.push_back(fmt::format("train.steps={}", steps));
+  return variant;
 }
 
 }  // namespace
@@ -41,8 +104,8 @@ std::string new_folder(const Running& running, const config::Experiment& experim
   return record::make_run_dir(experiment.experiment.output, kind);
 }
 
-Runner::Runner(const Running& running, const std::string& kind, const Variant& first, Agents* agents)
-    : running_(running), agents_(agents) {
+Runner::Runner(const Running& running, const std::string& kind, const Variant& first, tools::Job* job)
+    : running_(running), job_(job) {
   if (running.program.empty()) {
     throw Error(ExitCode::failure,
                 kind + ": needs ddprun, which is neither in the folder of ddprun-" + kind + " nor on PATH");
@@ -55,59 +118,60 @@ void Runner::validate(const std::vector<Variant>& variants) {
   for (const Variant& variant : variants) {
     std::vector<std::string> arguments = {"validate", variant.file};
     const config::Experiment& experiment = variant.loaded.experiment;
-    if (agents_ != nullptr && experiment.strategy.kind == "ddp") {
+    if (job_ != nullptr && experiment.strategy.kind == "ddp") {
       arguments.insert(arguments.end(), {"--ranks", std::to_string(ranks_of(experiment))});
     }
     for (const std::string& override_ : variant.overrides) arguments.insert(arguments.end(), {"--set", override_});
     const std::string log = folder_ + "/logs/validate-" + folder_name(variant.name) + ".log";
-    const RunEnd end{run_process(plan_of(running_, arguments, log)), "", log, ""};
-    const bool asked = end.process.ending == Ending::interrupted || end.process.ending == Ending::terminated;
-    if (asked) stop(end.process, "the check of " + variant.name, folder_);
-    if (end.process.code != 0) throw Error(code_of(end.process), as_typed(variant, cause_of(end)));
+    RunEnd end;
+    end.log = log;
+    end.process = tools::run_process(plan_of(running_, arguments, log));
+    if (end.was_asked()) stop(end, "the check of " + variant.name, folder_);
+    if (end.process.code != 0) throw Error(end.code(), as_typed(variant, end.why()));
   }
 }
 
 RunEnd Runner::run(const Variant& variant, const std::string& label, const std::vector<std::string>& more_overrides,
                    const EndEarly& end_early) {
-  Leg leg{variant.name, variant.overrides, folder_, fmt::format("{:03}-{}", done_ + 1, folder_name(variant.name))};
-  leg.overrides.push_back("experiment.name=" + config::quoted(folder_name(variant.name)));
-  leg.overrides.push_back("experiment.output=" + config::quoted(folder_ + "/runs"));
-  leg.overrides.insert(leg.overrides.end(), more_overrides.begin(), more_overrides.end());
+  const std::string name = fmt::format("{:03}-{}", done_ + 1, folder_name(variant.name));
+  std::vector<std::string> overrides = variant.overrides;
+  overrides.push_back("experiment.name=" + config::quoted(folder_name(variant.name)));
+  overrides.push_back("experiment.output=" + config::quoted(folder_ + "/runs"));
+  overrides.insert(overrides.end(), more_overrides.begin(), more_overrides.end());
 
   RunEnd end;
-  end.log = leg.log_path("");
-  ProcessPlan plan = plan_of(running_, leg.arguments(variant.file), end.log);
-  const bool together = agents_ != nullptr && variant.loaded.experiment.strategy.kind == "ddp";
-  if (together) agents_->begin(leg, plan);
+  end.log = folder_ + "/logs/" + name + ".log";
+  ProcessPlan plan = plan_of(running_, arguments_of(variant.file, overrides), end.log);
+  const bool together = job_ != nullptr && variant.loaded.experiment.strategy.kind == "ddp";
+  if (together) {
+    job_->begin({{"variant", variant.name}, {"overrides", overrides}, {"folder", folder_}, {"name", name}}, plan);
+  }
   if (running_.timeout > 0) plan.timeout = std::chrono::milliseconds(static_cast<int64_t>(running_.timeout * 1000));
   start_ = Clock::now();
   plan.end_early = [&] {
     draw(label);
     if (end.dir.empty()) end.dir = new_run_dir();
-    return (together && agents_->failed()) || (end_early && end_early(end.dir));
+    return (together && job_->failed()) || (end_early && end_early(end.dir));
   };
-  const CpuMeter meter;
-  end.process = run_process(plan);
-  std::vector<CpuUse> parts = {meter.use()};
+  const tools::CpuMeter meter;
+  end.process = tools::run_process(plan);
+  std::vector<tools::CpuUse> parts = {meter.use()};
   bar_.clear();
-  if (together) agents_->collect(end, parts);
-  end.other_cpu = other_share(parts);
+  if (together) job_->collect(end, parts);
+  end.other_cpu = tools::other_share(parts);
   if (end.dir.empty()) end.dir = new_run_dir();
   if (!end.dir.empty()) seen_.push_back(end.dir);
   ++done_;
   seconds_ += since(start_);
-  if (end.process.ending == Ending::interrupted || end.process.ending == Ending::terminated) {
-    stop(end.process, label, folder_);
-  }
+  if (end.was_asked()) stop(end, label, folder_);
   return end;
 }
 
 RunEnd Runner::must_run(const Variant& variant, const std::string& label,
                         const std::vector<std::string>& more_overrides) {
   RunEnd end = run(variant, label, more_overrides);
-  if (end.process.ending == Ending::exited && end.process.code == 0 && !end.dir.empty()) return end;
-  throw Error(code_of(end.process),
-              fmt::format("{}: {}; its log: {}", label, as_typed(variant, cause_of(end)), end.log));
+  if (end.is_good() && !end.dir.empty()) return end;
+  throw Error(end.code(), fmt::format("{}: {}; its log: {}", label, as_typed(variant, end.why()), end.log));
 }
 
 void Runner::print(const std::string& line) {
@@ -145,23 +209,34 @@ ProcessPlan plan_of(const Running& running, const std::vector<std::string>& argu
   return plan;
 }
 
-ExitCode code_of(const ProcessEnd& end) {
-  return end.code >= 1 && end.code <= 6 ? static_cast<ExitCode>(end.code) : ExitCode::failure;
+ExitCode follow(tools::Job& job, const Running& running, const std::vector<Variant>& variants) {
+  return job.follow([&](const json& what) {
+    const auto is_it = [&](const Variant& variant) { return variant.name == what.at("variant"); };
+    const std::string log = what.at("folder").get<std::string>() + "/logs/" + what.at("name").get<std::string>();
+    return plan_of(running,
+                   arguments_of(std::find_if(variants.begin(), variants.end(), is_it)->file, what.at("overrides")),
+                   log + job.suffix() + ".log");
+  });
 }
 
-std::string cause_of(const ProcessEnd& end, const std::string& log) {
-  if (end.ending == Ending::timed_out) return "it took longer than --timeout";
-  const std::string last = last_line_of(log);
-  return last.empty() ? fmt::format("exit code {}", end.code) : last;
+void measure(Runner& runner, const Request& request, Comparison& comparison) {
+  Rounds(runner, request, comparison).run();
 }
 
-std::string last_line_of(const std::string& path) {
-  std::ifstream file(path);
-  std::string last;
-  for (std::string line; std::getline(file, line);) {
-    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
+void measure_parity(Runner& runner, const Request& request, Comparison& comparison) {
+  for (Member& member : comparison.members) {
+    if (member.twin) continue;
+    const Variant variant = short_variant(member.variant, request.parity_steps);
+    for (int64_t number = 1; number <= kParityRuns; ++number) {
+      const std::string label = fmt::format("parity run {} of {}: {}", number, kParityRuns, member.variant.name);
+      const std::vector<std::string> overrides = {fmt::format("log.parity_steps={}", request.parity_steps),
+                                                  "train.evaluate=false"};
+      const std::string dir = runner.must_run(variant, label, overrides).dir;
+      member.parity_dirs.push_back(dir);
+      member.parity_runs.push_back(record::read_parity(dir, static_cast<int>(record::read_summary(dir).world)));
+      runner.print(label);
+    }
   }
-  return last;
 }
 
 }  // namespace ddprun::compare

@@ -8,32 +8,28 @@
 #include "cli/console/progress_bar.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/records.hpp"
-#include "tools/compare/process.hpp"
-#include "tools/compare/request.hpp"
+#include "tools/compare/compare.hpp"
+#include "tools/compare/comparison.hpp"
 #include "tools/compare/variant.hpp"
+#include "tools/lib/job.hpp"
 
 namespace ddprun::compare {
-
-class Agents;
 
 // Creates the folder <output>/<kind>-<time>/, in --output or, without it, in experiment.output. Throws Error(failure).
 std::string new_folder(const Running& running, const config::Experiment& experiment, const std::string& kind);
 
 // The result of one run.
-struct RunEnd {
-  ProcessEnd process;
+struct RunEnd : tools::ChildEnd {
   std::string dir;                     // its run folder; "" if it did not create one
-  std::string log;                     // file with its output
-  std::string cause;                   // of its failure, if another process of the comparison reported it
   double other_cpu = record::kAbsent;  // other_share() during the run
 };
 
 // For the main thread only (launch/supervisor.hpp says why).
 class Runner {
  public:
-  // Creates the folder <output>/<kind>-<time>/ with runs/ and logs/ in it. `agents` take part in the runs of ddp; null:
-  // this process makes all runs. Throws Error(failure).
-  Runner(const Running& running, const std::string& kind, const Variant& first, Agents* agents = nullptr);
+  // Creates the folder <output>/<kind>-<time>/ with runs/ and logs/ in it. The processes of `job` take part in the
+  // runs of ddp; null: this process makes all runs. Throws Error(failure).
+  Runner(const Running& running, const std::string& kind, const Variant& first, tools::Job* job = nullptr);
 
   const std::string& folder() const { return folder_; }
 
@@ -62,7 +58,7 @@ class Runner {
   void draw(const std::string& label);
 
   Running running_;
-  Agents* const agents_;
+  tools::Job* const job_;
   std::string folder_;
   std::vector<std::string> seen_;  // run folders of earlier runs
   int64_t done_ = 0;
@@ -73,13 +69,17 @@ class Runner {
 };
 
 // The plan of `ddprun ARGUMENTS`.
-ProcessPlan plan_of(const Running& running, const std::vector<std::string>& arguments, const std::string& log);
+tools::ProcessPlan plan_of(const Running& running, const std::vector<std::string>& arguments, const std::string& log);
 
-// Of a child that did not end well: the exit code to end with, and why in words, which may be the last line of its log.
-ExitCode code_of(const ProcessEnd& end);
-std::string cause_of(const ProcessEnd& end, const std::string& log);
+// The other processes of a comparison: make their parts of all runs.
+ExitCode follow(tools::Job& job, const Running& running, const std::vector<Variant>& variants);
 
-// The last non-empty line of a log: a failed run reports its cause there.
-std::string last_line_of(const std::string& path);
+// Rounds of one run per variant, in turn_order(): Request::repeats rounds; with a precision, more rounds up to
+// max_repeats, until every interval against the first variant is narrow enough. `comparison` has its members and gets
+// their runs. Throws Error with a failed run's exit code.
+void measure(Runner& runner, const Request& request, Comparison& comparison);
+
+// Two short runs of each variant (except a twin), which record parity_steps steps of tensors.
+void measure_parity(Runner& runner, const Request& request, Comparison& comparison);
 
 }  // namespace ddprun::compare

@@ -5,7 +5,7 @@
 #include "cli/console/command_line.hpp"
 #include "cli/console/own_tools.hpp"
 #include "cli/console/program.hpp"
-#include "tools/compare/request.hpp"
+#include "tools/compare/compare.hpp"
 
 namespace ddprun::compare {
 

@@ -1,4 +1,4 @@
-#include "tools/compare/speedup.hpp"
+#include "tools/compare/output.hpp"
 
 #include <fmt/format.h>
 
@@ -39,12 +39,12 @@ const std::vector<Row>& rows() {
   static const std::vector<Row> all = {
       {"total time", [](const Figures& f, const Speedup&) { return seconds(f.total_time); }},
       {"average batch", [](const Figures& f, const Speedup&) { return seconds(f.step); }},
-      {"time saved", [](const Figures&, const Speedup& s) { return percent(s.time_saved); }},
+      {"time saved", [](const Figures&, const Speedup& s) { return percent(s.time_saved()); }},
       {"throughput", [](const Figures& f, const Speedup&) { return console::human_rate(f.throughput); }},
-      {"throughput gain", [](const Figures&, const Speedup& s) { return percent(s.throughput_gain - 1); }},
+      {"throughput gain", [](const Figures&, const Speedup& s) { return percent(s.speedup - 1); }},
       {"speed-up", [](const Figures&, const Speedup& s) { return fmt::format("{:.2f}x", s.speedup); }},
       {"ideal speed-up", [](const Figures&, const Speedup& s) { return fmt::format("{:.2f}x", s.workers); }},
-      {"efficiency", [](const Figures&, const Speedup& s) { return percent(s.efficiency); }},
+      {"efficiency", [](const Figures&, const Speedup& s) { return percent(s.efficiency()); }},
       {"compute",
        [](const Figures& f, const Speedup&) { return f.split.graph > 0 ? "-" : seconds(f.split.compute()); }},
       {"data wait", [](const Figures& f, const Speedup&) { return seconds(f.split.data); }},
@@ -60,13 +60,7 @@ const std::vector<Row>& rows() {
 }  // namespace
 
 Speedup speedup_of(const Figures& one, const Figures& several, double workers) {
-  Speedup result;
-  result.workers = workers;
-  result.throughput_gain = several.throughput / one.throughput;
-  result.speedup = result.throughput_gain;
-  result.efficiency = result.speedup / workers;
-  result.time_saved = 1 - 1 / result.speedup;
-  return result;
+  return {workers, several.throughput / one.throughput};
 }
 
 const char* bound_of(const Split& split) {
@@ -78,7 +72,7 @@ const char* bound_of(const Split& split) {
 double efficiency_of(const Comparison& comparison, const Member& member) {
   const auto one = one_worker(comparison.members);
   if (one == comparison.members.end() || workers_of(member) == 1) return record::kAbsent;
-  return speedup_of(one->typical.figures, member.typical.figures, workers_of(member)).efficiency;
+  return speedup_of(one->typical.figures, member.typical.figures, workers_of(member)).efficiency();
 }
 
 std::vector<std::pair<std::string, Speedup>> speedups_of(const Comparison& comparison) {

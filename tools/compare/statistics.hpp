@@ -2,6 +2,7 @@
 // statistics, as pure functions of samples and a seed; torch-free, no I/O.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -61,5 +62,11 @@ inline bool is_decided(Verdict verdict) {
 std::string text(Verdict verdict);
 
 double median(const std::vector<double>& samples);
+
+// The order of `variants` variants in a round (from 0). Two variants: AB BA BA AB, so that a steady drift of the
+// machine affects both alike. More: a row of a Williams (1949) square, in which each variant has each place and follows
+// each other one equally often; the next round uses the same row in reverse. So 2 * variants rounds are balanced, and
+// any two rounds cancel a steady drift.
+std::vector<std::size_t> turn_order(std::size_t variants, std::size_t round);
 
 }  // namespace ddprun::compare

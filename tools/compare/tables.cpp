@@ -1,4 +1,4 @@
-#include "tools/compare/tables.hpp"
+#include "tools/compare/output.hpp"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,7 @@
 #include <limits>
 
 #include "cli/console/units.hpp"
-#include "tools/compare/other_cpu.hpp"
-#include "tools/compare/speedup.hpp"
+#include "tools/lib/other_cpu.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -217,7 +216,7 @@ std::vector<std::string> warnings(const Comparison& comparison) {
   for (const Member& member : comparison.members) {
     for (const Figures& run : member.runs) most = std::fmax(most, run.other_cpu);
   }
-  if (most > kDisturbing) {
+  if (most > tools::kDisturbing) {
     lines.push_back(
         fmt::format("Other programs used up to {:.0f} % of a machine's CPU time during a run. Stop them, "
                     "and measure again.",

@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "ddprun/error.hpp"
-#include "tools/conformance/options.hpp"
-#include "tools/conformance/results_file.hpp"
+#include "tools/conformance/printer.hpp"
 
 namespace ddprun::conformance {
 

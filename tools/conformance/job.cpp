@@ -85,72 +85,44 @@ class StoreExchange : public testing::Exchange {
 }  // namespace
 
 std::shared_ptr<Job> Job::find(const console::NodeOptions& options) {
-  console::use_local_rank(options);
-  const auto world = console::discover(options, std::nullopt);
-  if (world ? world->size == 1 : options.nnodes.value_or(1) == 1) return nullptr;
+  auto processes = tools::Job::find(options);
+  if (!processes) return nullptr;
   auto job = std::make_shared<Job>();
   job->options_ = options;
-  job->world_ = world;
+  job->processes_ = std::move(processes);
   return job;
 }
 
-// The ranks connect to `store_` themselves, so its address must be known.
-void Job::open_store() {
-  if (world_) {
-    world_->insecure = options_.insecure;
-    index_ = world_->rank;
-    count_ = world_->size;
-    meeting_ = launch::open_store(*world_, kMeeting);
-    address_ = world_->address;
-    at_ = world_->server;
-    if (world_->on_one_host()) at_.host = "127.0.0.1";
-    at_.port = 0;
-    if (index_ == 0) {
-      store_ = launch::hosted_store(at_, kMeeting);
-      meeting_->set("port", std::to_string(at_.port));
-    } else {
-      at_.port = std::stoi(meeting_->get("port", kMeeting));
-      store_ = launch::net_store(at_, kMeeting);
-    }
-    return;
-  }
-  const launch::Nodes nodes = console::nodes_of(options_, options_.insecure, kMeeting);
-  index_ = nodes.rank;
-  count_ = nodes.count;
-  ranks_here_ = options_.nproc.value_or(1);
-  at_ = {nodes.master_addr, nodes.master_port, nodes.secret};
-  store_ = index_ == 0 ? launch::hosted_store(at_, kMeeting) : launch::net_store(at_, kMeeting);
-  launch::World node;
-  node.rank = index_;
-  node.size = count_;
-  node.master_addr = nodes.master_addr;
-  launch::find_place(node, *store_, kMeeting);
-  address_ = node.address;
-}
-
 void Job::meet(const std::string& identity) {
-  open_store();
+  const auto ranks = processes_->meet({.insecure = options_.insecure,
+                                       .timeout = kMeeting,
+                                       .identity = identity,
+                                       .differ = "do not test the same",
+                                       .advice = "start all with the same arguments and version",
+                                       .counts = {options_.nproc.value_or(1)}});
+  const int index = processes_->index();
+  for (int process = 0; process < processes_->count(); ++process) {
+    const auto count = static_cast<int>(ranks[static_cast<std::size_t>(process)][0]);
+    if (process == index) first_rank_ = size_, ranks_here_ = count;
+    size_ += count;
+  }
+  if (size_ > 16) throw Error(ExitCode::usage, "conformance: " + std::to_string(size_) + " ranks: expected at most 16");
+  at_ = processes_->store_address();
+  store_ = &processes_->store();
+  if (processes_->ranks() > 0) {  // of another launcher, in whose store the ranks cannot be more processes
+    at_.port = 0;
+    if (leads()) own_store_ = launch::hosted_store(at_, kMeeting);
+    if (leads()) store_->set("port", std::to_string(at_.port));
+    at_.port = std::stoi(store_->get("port", kMeeting));
+    if (!leads()) own_store_ = launch::net_store(at_, kMeeting);
+    store_ = own_store_.get();
+  }
   launch::World processes;
-  processes.rank = index_;
-  processes.size = count_;
+  processes.rank = index;
+  processes.size = processes_->count();
   link_ = std::make_unique<launch::RankLink>(at_, processes, kMeeting, [](ExitCode code, const std::string& cause) {
     std::_Exit(static_cast<int>(console::report_failure(code, cause)));  // its ranks end with it
   });
-  launch::compare_identities(*store_, index_, count_, identity, kMeeting,
-                             {.process = world_ ? "rank" : "node",
-                              .differ = "do not test the same",
-                              .advice = "start all with the same arguments and version"});
-  const auto ranks = gather_texts(std::to_string(ranks_here_));
-  size_ = 0;
-  for (int process = 0; process < count_; ++process) {
-    if (process == index_) first_rank_ = size_;
-    size_ += std::stoi(ranks[static_cast<std::size_t>(process)]);
-  }
-  if (size_ > 16) throw Error(ExitCode::usage, "conformance: " + std::to_string(size_) + " ranks: expected at most 16");
-}
-
-std::string Job::text() const {
-  return world_ ? "ranks of " + world_->launcher : std::to_string(count_) + " nodes";
 }
 
 testing::Placement Job::placement() {
@@ -162,7 +134,8 @@ testing::Placement Job::placement() {
 }
 
 std::vector<std::string> Job::gather_texts(const std::string& own) try {
-  return store_->allgather("texts " + std::to_string(++gathers_), index_, count_, own, kOutcomes);
+  return store_->allgather("texts " + std::to_string(++gathers_), processes_->index(), processes_->count(), own,
+                           kOutcomes);
 } catch (const Error& error) {
   // Process 0 hosts the store. If it is killed, the link knows which ranks were lost; the store does not.
   if (const auto cause = link_->failed(error)) throw Error(*cause);

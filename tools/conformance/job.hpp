@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "base/store.hpp"
+#include "base/store.hpp"
 #include "cli/console/node_options.hpp"
 #include "launch/net/connection.hpp"
 #include "launch/rank_link.hpp"
-#include "launch/world.hpp"
 #include "testing/ranks.hpp"
+#include "tools/lib/job.hpp"
 
 namespace ddprun::conformance {
 
@@ -21,19 +22,19 @@ namespace ddprun::conformance {
 // lost.
 class Job {
  public:
-  // Null if this process is the only one. Throws as console::discover(). Call it before the first thread.
+  // As tools::Job::find().
   static std::shared_ptr<Job> find(const console::NodeOptions& options);
 
   // `identity`: what must be equal (launch/meeting.hpp). Collective. Throws Error: usage for the node options,
   // rendezvous.
   void meet(const std::string& identity);
 
-  bool leads() const { return index_ == 0; }
+  bool leads() const { return processes_->leads(); }
   int size() const { return size_; }
   int ranks_here() const { return ranks_here_; }
   // The address of this host by which the others reach it; "" if it is not known, or if there is one host.
-  const std::string& address() const { return address_; }
-  std::string text() const;  // "2 nodes"
+  const std::string& address() const { return processes_->address(); }
+  std::string text() const { return processes_->text(); }
 
   // This process has printed or returned its results, and no longer needs the others.
   void finish() { link_->finish(); }
@@ -46,21 +47,17 @@ class Job {
   std::vector<std::string> gather(const std::vector<std::string>& own);
 
  private:
-  void open_store();
   std::vector<std::string> gather_texts(const std::string& own);
 
   console::NodeOptions options_;
-  std::optional<launch::World> world_;  // none: one process on each node
-  std::unique_ptr<Store> meeting_;
-  std::unique_ptr<Store> store_;  // another one, at a known address
-  launch::StoreAddress at_;
+  std::unique_ptr<tools::Job> processes_;
+  std::unique_ptr<Store> own_store_;  // null: that of the processes
+  launch::StoreAddress at_;                   // of the store of the ranks, to which they connect themselves
+  Store* store_ = nullptr;
   std::unique_ptr<launch::RankLink> link_;  // ends this process soon after another one
-  std::string address_;
-  int index_ = 0;
-  int count_ = 1;
   int first_rank_ = 0;
   int ranks_here_ = 1;
-  int size_ = 1;
+  int size_ = 0;
   int worlds_ = 0;
   int gathers_ = 0;
 };

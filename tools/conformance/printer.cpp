@@ -3,11 +3,16 @@
 #include <algorithm>
 #include <iomanip>
 #include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/file.hpp"
 
 namespace ddprun::conformance {
 namespace {
+
+using State = Result::State;
 
 std::string indented(const std::string& text) {
   std::string result = "        ";
@@ -21,6 +26,65 @@ void require_folder(const std::string& option, const std::string& path) {
   if (!missing.empty()) throw Error(ExitCode::usage, option + " " + path + ": there is no folder " + missing);
 }
 
+const char* name_of(State state) {
+  switch (state) {
+    case State::passed: return "passed";
+    case State::failed: return "failed";
+    case State::not_run: return "not run";
+  }
+  return "";
+}
+
+std::size_t count_of(const std::vector<Result>& results, State state) {
+  return static_cast<std::size_t>(
+      std::count_if(results.begin(), results.end(), [&](const Result& one) { return one.state == state; }));
+}
+
+std::size_t combinations_of(const std::vector<Skipped>& undeclared) {
+  std::size_t sum = 0;
+  for (const Skipped& one : undeclared) sum += one.combinations;
+  return sum;
+}
+
+// XML has no character for most of the control characters.
+std::string escaped(const std::string& text) {
+  std::string xml;
+  for (const char c : text) {
+    switch (c) {
+      case '&': xml += "&amp;"; break;
+      case '<': xml += "&lt;"; break;
+      case '>': xml += "&gt;"; break;
+      case '"': xml += "&quot;"; break;
+      case '\n': xml += "&#10;"; break;
+      default: xml += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
+    }
+  }
+  return xml;
+}
+
+void write_counts(std::ostream& to, const std::vector<Result>& results) {
+  to << "tests=\"" << results.size() << "\" failures=\"" << count_of(results, State::failed)
+     << "\" errors=\"0\" skipped=\"" << count_of(results, State::not_run) << '"';
+}
+
+void write_case(std::ostream& to, const Result& one) {
+  to << "    <testcase classname=\"" << escaped(one.world + "." + one.group) << "\" name=\"" << escaped(one.name)
+     << '"';
+  if (one.state == State::passed) {
+    to << "/>\n";
+    return;
+  }
+  to << ">\n";
+  if (one.state == State::failed) {
+    const std::string first = one.text.substr(0, one.text.find('\n'));
+    to << "      <failure message=\"" << escaped(first) << "\">" << escaped(one.text) << "</failure>\n";
+  } else {
+    const std::string why = one.state == State::not_run ? "not run: " : "";
+    to << "      <skipped message=\"" << escaped(why + one.text) << "\"/>\n";
+  }
+  to << "    </testcase>\n";
+}
+
 }  // namespace
 
 Printer::Printer(const CheckOptions& options, Tested plugin)
@@ -32,62 +96,100 @@ Printer::Printer(const CheckOptions& options, Tested plugin)
 void Printer::add(const Result& result) {
   results_.push_back(result);
   const std::string name = result.world + ": " + result.name;
-  for (const auto& note : result.notes) notes_.push_back(name + ": " + note);
-  switch (result.state) {
-    case Result::State::passed:
-      ++passed_;
-      ++line_of(result.group).passed;
-      if (verbose_) std::cout << "passed  " << name << '\n';
-      break;
-    case Result::State::skipped:
-      ++skipped_;
-      skips_.push_back(name + ": " + result.text);
-      break;
-    case Result::State::not_run:
-      ++not_run_;
-      ++left_out_[{result.world, result.text}];
-      break;
-    case Result::State::failed:
-      ++failed_;
-      ++line_of(result.group).failed;
-      std::cout << "FAILED  " << name << '\n' << indented(result.text) << std::flush;
-  }
+  if (result.state == State::passed && verbose_) std::cout << "passed  " << name << '\n';
+  if (result.state == State::failed) std::cout << "FAILED  " << name << '\n' << indented(result.text) << std::flush;
 }
 
 void Printer::skip(const std::string& what, std::size_t combinations) {
-  skips_.push_back(what);
   undeclared_.push_back({what, combinations});
-  skipped_ += combinations;
 }
 
 void Printer::end_world(const std::string& world) {
-  for (const auto& line : lines_) {
-    std::cout << std::left << std::setw(20) << world << std::setw(24) << line.group << std::right << std::setw(6)
-              << line.passed << " passed";
-    if (line.failed > 0) std::cout << std::setw(6) << line.failed << " FAILED";
+  std::vector<std::string> groups;
+  std::map<std::string, std::vector<Result>> of_group;
+  for (const Result& one : results_) {
+    if (one.world != world || one.state == State::not_run) continue;
+    if (of_group.count(one.group) == 0) groups.push_back(one.group);
+    of_group[one.group].push_back(one);
+  }
+  for (const std::string& group : groups) {
+    const std::size_t failed = count_of(of_group[group], State::failed);
+    std::cout << std::left << std::setw(20) << world << std::setw(24) << group << std::right << std::setw(6)
+              << of_group[group].size() - failed << " passed";
+    if (failed > 0) std::cout << std::setw(6) << failed << " FAILED";
     std::cout << '\n';
   }
   std::cout << std::flush;
-  lines_.clear();
 }
 
 ExitCode Printer::close() {
-  for (const auto& note : notes_) std::cout << "note: " << note << '\n';
-  for (const auto& skip : skips_) std::cout << "skipped: " << skip << '\n';
-  for (const auto& [where, count] : left_out_) {
+  std::map<std::pair<std::string, std::string>, std::size_t> left_out;  // cases not run, by world and reason
+  for (const Result& one : results_) {
+    for (const auto& note : one.notes) std::cout << "note: " << one.world << ": " << one.name << ": " << note << '\n';
+    if (one.state == State::not_run) ++left_out[{one.world, one.text}];
+  }
+  for (const Skipped& one : undeclared_) std::cout << "skipped: " << one.what << '\n';
+  for (const auto& [where, count] : left_out) {
     std::cout << "not run: " << where.first << ": " << count << " cases: " << where.second << '\n';
   }
-  std::cout << passed_ << " passed, " << failed_ << " failed, " << skipped_ << " skipped";
-  if (not_run_ > 0) std::cout << ", " << not_run_ << " not run";
+  const std::size_t failed = count_of(results_, State::failed), not_run = count_of(results_, State::not_run);
+  std::cout << count_of(results_, State::passed) << " passed, " << failed << " failed, " << combinations_of(undeclared_)
+            << " skipped";
+  if (not_run > 0) std::cout << ", " << not_run << " not run";
   std::cout << std::endl;
   if (!junit_path_.empty()) replace_file(junit_path_, junit_of(plugin_, results_));
   if (!json_path_.empty()) replace_file(json_path_, json_of(plugin_, results_, undeclared_));
-  return failed_ == 0 ? ExitCode::ok : ExitCode::gate;
+  return failed == 0 ? ExitCode::ok : ExitCode::gate;
 }
 
-Printer::Line& Printer::line_of(const std::string& group) {
-  const auto found = std::find_if(lines_.begin(), lines_.end(), [&](const Line& line) { return line.group == group; });
-  return found != lines_.end() ? *found : lines_.emplace_back(Line{.group = group});
+std::string junit_of(const Tested& plugin, const std::vector<Result>& results) {
+  std::ostringstream to;
+  std::vector<std::string> worlds;
+  std::map<std::string, std::vector<Result>> of_world;
+  for (const Result& one : results) {
+    if (of_world.count(one.world) == 0) worlds.push_back(one.world);
+    of_world[one.world].push_back(one);
+  }
+  to << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"" << escaped("conformance of " + plugin.name)
+     << "\" ";
+  write_counts(to, results);
+  to << ">\n";
+  for (const std::string& world : worlds) {
+    to << "  <testsuite name=\"" << escaped(world) << "\" ";
+    write_counts(to, of_world[world]);
+    to << ">\n";
+    for (const Result& one : of_world[world]) write_case(to, one);
+    to << "  </testsuite>\n";
+  }
+  to << "</testsuites>\n";
+  return to.str();
+}
+
+std::string json_of(const Tested& plugin, const std::vector<Result>& results, const std::vector<Skipped>& undeclared) {
+  nlohmann::ordered_json all;
+  all["plugin"] = plugin.name;
+  all["version"] = plugin.version;
+  all["path"] = plugin.path;
+  if (plugin.seed) all["seed"] = *plugin.seed;
+  all["passed"] = count_of(results, State::passed);
+  all["failed"] = count_of(results, State::failed);
+  all["skipped"] = combinations_of(undeclared);
+  all["not_run"] = count_of(results, State::not_run);
+  all["cases"] = nlohmann::ordered_json::array();
+  for (const Result& one : results) {
+    all["cases"].push_back({{"world", one.world},
+                            {"group", one.group},
+                            {"name", one.name},
+                            {"state", name_of(one.state)},
+                            {"text", one.text},
+                            {"notes", one.notes}});
+  }
+  all["undeclared"] = nlohmann::ordered_json::array();
+  for (const Skipped& one : undeclared) {
+    all["undeclared"].push_back({{"what", one.what}, {"combinations", one.combinations}});
+  }
+  // A plugin may log any bytes.
+  return all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }
 
 }  // namespace ddprun::conformance

@@ -1,18 +1,85 @@
-// The output of a suite.
+// The options and the results of a suite: on the command line, printed, and as files for other programs.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
-#include <map>
+#include <cstdint>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "cli/console/command_line.hpp"
 #include "ddprun/error.hpp"
-#include "tools/conformance/options.hpp"
-#include "tools/conformance/result.hpp"
-#include "tools/conformance/results_file.hpp"
 
 namespace ddprun::conformance {
+
+struct CheckOptions {
+  std::vector<std::string> filters;   // only names with one of these texts
+  std::vector<std::string> excludes;  // no name with one of these texts
+  bool list = false;                  // print the names, run none
+  bool verbose = false;
+  bool fail_fast = false;  // run nothing after the first failure
+  bool no_fork = false;    // run in this process, and never end it for being slow: for a debugger
+  std::string junit;       // file for the results as JUnit XML; "": none
+  std::string json;        // file for the results as JSON; "": none
+
+  bool chooses(const std::string& name) const {
+    const auto in_name = [&](const std::string& text) { return name.find(text) != std::string::npos; };
+    return (filters.empty() || std::any_of(filters.begin(), filters.end(), in_name)) &&
+           std::none_of(excludes.begin(), excludes.end(), in_name);
+  }
+};
+
+// Why a check was not run.
+inline constexpr const char* kFailFast = "a check failed before, and --fail-fast is given";
+inline constexpr const char* kNoneChosen =
+    "--filter, --exclude: no check is left; --list without them prints all names";
+
+inline void add_check_options(CLI::App& to, CheckOptions& options) {
+  console::add_repeated(to, "--filter", options.filters, "TEXT",
+                        "Run only checks with this text in their name. May be repeated.");
+  console::add_repeated(to, "--exclude", options.excludes, "TEXT",
+                        "Run no check with this text in its name. May be repeated.");
+  to.add_flag("--fail-fast", options.fail_fast, "Run nothing more after the first failure.");
+  to.add_flag("--no-fork", options.no_fork,
+              "Run in this process, with ranks as threads, and end nothing for being slow, as a debugger needs it.");
+  to.add_option("--junit", options.junit, "Write the results to this file as JUnit XML.")->type_name("FILE");
+  to.add_option("--json", options.json, "Write the results to this file as JSON.")->type_name("FILE");
+  to.add_flag("--list", options.list, "Print the names of the checks, and run none.");
+  to.add_flag("--verbose", options.verbose,
+              "Print every check, not only those that fail, and all that a communication plugin logs.");
+}
+
+struct Result {
+  enum class State { passed, failed, not_run };
+  std::string world;  // "world 3 processes", "world 2x2 hosts", "data set"
+  std::string group;
+  std::string name;
+  State state = State::passed;
+  std::string text;  // failed: the errors, one per line; not run: why
+  std::vector<std::string> notes;
+};
+
+// Combinations that are not tested, because of the plugin or the machine.
+struct Skipped {
+  std::string what;
+  std::size_t combinations = 0;
+};
+
+// Of the plugin under test.
+struct Tested {
+  std::string name;
+  std::string version;
+  std::string path;              // "": part of ddprun
+  std::optional<uint64_t> seed;  // of drawn sizes
+};
+
+// One <testsuite> for each world, in which the name of a test case is unique. A case that was not run has <skipped>,
+// with a message that starts with "not run: ".
+std::string junit_of(const Tested& plugin, const std::vector<Result>& results);
+// {"plugin", "version", "path", "seed", "passed", "failed", "skipped", "not_run", "cases": [{"world", "group", "name",
+// "state", "text", "notes"}], "undeclared": [{"what", "combinations"}]}
+std::string json_of(const Tested& plugin, const std::vector<Result>& results, const std::vector<Skipped>& undeclared);
 
 // Prints and counts results.
 class Printer {
@@ -30,24 +97,9 @@ class Printer {
   ExitCode close();
 
  private:
-  struct Line {
-    std::string group;
-    std::size_t passed = 0;
-    std::size_t failed = 0;
-  };
-  Line& line_of(const std::string& group);
-
   bool verbose_;
   Tested plugin_;
   std::string junit_path_, json_path_;
-  std::size_t passed_ = 0;
-  std::size_t failed_ = 0;
-  std::size_t skipped_ = 0;
-  std::size_t not_run_ = 0;
-  std::vector<Line> lines_;
-  std::vector<std::string> notes_;
-  std::vector<std::string> skips_;
-  std::map<std::pair<std::string, std::string>, std::size_t> left_out_;  // cases not run, by world and reason
   std::vector<Result> results_;
   std::vector<Skipped> undeclared_;
 };

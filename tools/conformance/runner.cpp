@@ -7,6 +7,8 @@
 #include <map>
 
 #include "base/log.hpp"
+#include "cuda/driver.hpp"
+#include "ddprun/error.hpp"
 #include "testing/hosts.hpp"
 
 namespace ddprun::conformance {
@@ -22,10 +24,9 @@ struct CaseReport {
   std::string digest;
   std::string failure;
   bool slow = false;  // the failure is only that it took a little too long
-  std::string skipped;
   std::vector<std::string> notes;
 
-  bool ended() const { return passed || !failure.empty() || !skipped.empty(); }
+  bool ended() const { return passed || !failure.empty(); }
 };
 
 std::map<std::size_t, CaseReport> reports_by(const Outcome& outcome) {
@@ -37,7 +38,6 @@ std::map<std::size_t, CaseReport> reports_by(const Outcome& outcome) {
     if (report.kind == "pass") reported.passed = true, reported.digest = report.text;
     if (report.kind == "fail" || report.kind == "slow") reported.failure = report.text;
     if (report.kind == "slow") reported.slow = true;
-    if (report.kind == "skip") reported.skipped = report.text;
     if (report.kind == "note") reported.notes.push_back(report.text);
   }
   return cases;
@@ -104,7 +104,6 @@ class WorldRun {
     for (int rank = 0; rank < size_; ++rank) {
       const CaseReport& reported = reported_[rank][index];
       result.notes.insert(result.notes.end(), reported.notes.begin(), reported.notes.end());
-      if (!reported.skipped.empty()) result.state = Result::State::skipped, result.text = reported.skipped;
     }
     std::string wrong = failures_of(index);
     if (wrong.empty()) wrong = different_digests(index);
@@ -182,6 +181,14 @@ std::size_t end_of_world(const std::vector<Case>& cases, std::size_t first) {
   return last;
 }
 
+constexpr milliseconds kPatience{120'000};  // the first use of a GPU can take long
+
+void join_alone(const Settings& settings) {
+  comm::JoinOptions alone{.device = device_of(settings, 0), .options = settings.options};
+  alone.allgather = [](std::string_view mine) { return std::vector<std::string>{std::string(mine)}; };
+  comm::join(*settings.plugin.table, alone);
+}
+
 }  // namespace
 
 std::string world_name(const Settings& settings, int size, As as) {
@@ -239,6 +246,29 @@ std::string run_cases(const Settings& settings, int size, As as, const std::vect
         wrong_at_end,
         {}});
   return stopped;
+}
+
+Gpus find_gpus(const Settings& settings) {
+  const auto outcome = testing::run_ranks(1, testing::As::processes, kPatience, [&](testing::Rank& rank) {
+                         const std::size_t count = cuda::gpus().size();
+                         const Place place(device_of(settings, 0));
+                         join_alone(settings);
+                         rank.report(std::to_string(count));
+                       }).front();
+  if (outcome.ok() && !outcome.records.empty()) return {std::stoi(outcome.records.front()), ""};
+  if (outcome.end == testing::Outcome::End::threw && outcome.number == static_cast<int>(ExitCode::plugin)) {
+    return {0, outcome.error};
+  }
+  throw Error(ExitCode::failure, "a world of one rank: " + outcome.describe());
+}
+
+std::string why_no_world(const Settings& settings, const Gpus& gpus, int size) {
+  if (settings.memory == Memory::host || settings.devices.size() == 1) return "";
+  const bool named = !settings.devices.empty();
+  const std::size_t count = named ? settings.devices.size() : static_cast<std::size_t>(gpus.count);
+  if (static_cast<std::size_t>(size) <= count) return "";
+  return std::string(named ? "--device names " : "this machine has ") + std::to_string(count) +
+         (count == 1 ? " GPU" : " GPUs") + "; with --device 0 all ranks share one, if the plugin allows it";
 }
 
 }  // namespace ddprun::conformance

@@ -80,11 +80,6 @@ void Context::judge_time(const std::string& what, milliseconds took, millisecond
   judged_ = failed_ = true;
 }
 
-void Context::skip(const std::string& why) {
-  if (!judged_) rank_.report("skip " + std::to_string(index_) + " " + why);
-  judged_ = true;
-}
-
 void Context::note(const std::string& text) {
   rank_.report("note " + std::to_string(index_) + " " + text);
 }

@@ -16,10 +16,11 @@
 #include "plugin/registry.hpp"
 #include "testing/hosts.hpp"
 #include "testing/ranks.hpp"
+#include "testing/ranks.hpp"
 #include "tools/conformance/job.hpp"
 #include "tools/conformance/place.hpp"
+#include "tools/conformance/printer.hpp"
 #include "tools/conformance/process_state.hpp"
-#include "tools/conformance/result.hpp"
 
 namespace ddprun::conformance {
 
@@ -88,7 +89,6 @@ class Context {
   void fail(const std::string& text);
   // Fails unless `took` is at most `latest`. The runner repeats a case in its own world that is only a little too slow.
   void judge_time(const std::string& what, milliseconds took, milliseconds latest);
-  void skip(const std::string& why);
   void note(const std::string& text);
   // A result that must have the same bits on every rank.
   void digest(const void* data, std::size_t bytes);
@@ -109,7 +109,7 @@ class Context {
   uint64_t digest_ = 0;
 };
 
-// One line from a rank: "start 12", "pass 12 <digest>", "fail 12 <text>", "slow 12 <text>", "skip 12 <why>",
+// One line from a rank: "start 12", "pass 12 <digest>", "fail 12 <text>", "slow 12 <text>",
 // "note 12 <text>".
 struct Report {
   std::string kind;

@@ -1,14 +1,11 @@
 #include "tools/data/download.hpp"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <memory>
 
 #include "base/file.hpp"
-#include "base/unique_fd.hpp"
 #include "cli/console/units.hpp"
 
 namespace ddprun::fetch {
@@ -30,16 +27,6 @@ bool exists(const std::string& path) {
   return there;
 }
 
-void verify(const std::string& path, const RemoteFile& file, Stop& stop) {
-  const UniqueFd opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!opened) throw_file_error("open", path, errno);
-  Sha256 sum;
-  sum.update_from(opened.get(), path, [&] { stop.check(); });
-  if (sum.hex() == file.sha256) return;
-  throw Error(ExitCode::usage, path + " is there, but it is not the published file: " + sums(file.sha256, sum.hex()) +
-                                   "; move it away and run the command again");
-}
-
 class Download {
  public:
   Download(const RemoteFile& file, const std::string& folder, const Limits& limits, Stop& stop, Listener& listener)
@@ -56,8 +43,10 @@ class Download {
     fs::create_directories(folder_, fault);
     if (fault) throw_file_error("create folder", folder_, fault.value());
     if (!claim()) {
-      verify(path_, file_, stop_);
-      return Outcome::already_verified;
+      const std::string sum = sum_of(path_);
+      if (sum == file_.sha256) return Outcome::already_verified;
+      throw Error(ExitCode::usage, path_ + " is there, but it is not the published file: " + sums(file_.sha256, sum) +
+                                       "; move it away and run the command again");
     }
     const Outcome outcome = fill(urls);
     part_->finish();
@@ -68,7 +57,7 @@ class Download {
   // Locks the part. False: the final file exists.
   bool claim() {
     for (bool reported = false; !exists(path_); reported = true) {
-      part_ = PartFile::lock(path_, [this] { stop_.check(); });
+      part_ = PartFile::lock(path_);
       if (part_ && !exists(path_)) return true;
       if (part_) {
         part_->remove();  // created just when another process finished the file
@@ -83,7 +72,7 @@ class Download {
   // Downloads until the part is complete and becomes the file.
   Outcome fill(const std::vector<std::string>& urls) {
     if (part_->bytes() >= file_.bytes) {
-      if (is_published()) return Outcome::part_was_whole;
+      if (sum_of(part_->path()) == file_.sha256) return Outcome::part_was_whole;
       start_again(part_->path() + (part_->bytes() > file_.bytes ? " is longer than the file" : " is damaged"));
     }
     std::string reasons;
@@ -98,7 +87,9 @@ class Download {
                                        "; try --mirror URL, or put the file into " + folder_ + " by hand");
   }
 
-  bool is_published() const { return part_->sha256() == file_.sha256; }
+  std::string sum_of(const std::string& path) {
+    return sha256_of(path, [this] { stop_.check(); });
+  }
 
   void start_again(const std::string& why) {
     listener_.says(why + "; starting from the beginning");
@@ -110,8 +101,10 @@ class Download {
     while (true) {
       const bool has_others = part_->bytes() > 0;  // bytes of an earlier attempt, or of another source
       const std::string reason = take_from(url);
-      if (!reason.empty() || is_published()) return reason;
-      const std::string wrong = sums(file_.sha256, part_->sha256());
+      if (!reason.empty()) return reason;
+      const std::string sum = sum_of(part_->path());
+      if (sum == file_.sha256) return "";
+      const std::string wrong = sums(file_.sha256, sum);
       if (!has_others) {
         part_->restart();
         return "it sends another file than the published one: " + wrong;

@@ -4,10 +4,16 @@
 #include <string>
 #include <vector>
 
-#include "tools/data/catalogue.hpp"
 #include "tools/data/transfer.hpp"
 
 namespace ddprun::fetch {
+
+// A file as published: archives and .gz files are kept as they are.
+struct RemoteFile {
+  std::string name;
+  int64_t bytes = 0;
+  std::string sha256;  // 64 hexadecimal digits, lower case
+};
 
 // Receives the progress of a download, on the thread that downloads.
 class Listener {

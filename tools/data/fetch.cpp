@@ -9,6 +9,8 @@
 #include "base/log.hpp"
 #include "cli/console/progress_bar.hpp"
 #include "cli/console/units.hpp"
+#include "ddprun/error.hpp"
+#include "ddprun/plugin/words.hpp"
 #include "tools/data/download.hpp"
 
 namespace ddprun::fetch {
@@ -96,6 +98,45 @@ std::string how_to_use(const DataSet& set, const std::string& root) {
              : text + " and data.root = \"" + std::filesystem::absolute(root).string() + "\"";
 }
 
+// The MD5 sums of these files are those of torchvision (MNIST) and of Zalando's README (Fashion-MNIST).
+const DataSet kMnist{
+    "mnist",
+    "data/mnist",
+    true,
+    {"https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"},
+    {
+        {"train-images-idx3-ubyte.gz", 9'912'422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"},
+        {"train-labels-idx1-ubyte.gz", 28'881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"},
+        {"t10k-images-idx3-ubyte.gz", 1'648'877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"},
+        {"t10k-labels-idx1-ubyte.gz", 4'542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"},
+    },
+};
+
+// The data set of that name reads the files of a Debian package unless data.root is set.
+const DataSet kFashionMnist{
+    "fashion-mnist",
+    "data/fashion-mnist",
+    false,
+    {"http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+     "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/"},
+    {
+        {"train-images-idx3-ubyte.gz", 26'421'880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"},
+        {"train-labels-idx1-ubyte.gz", 29'515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"},
+        {"t10k-images-idx3-ubyte.gz", 4'422'102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"},
+        {"t10k-labels-idx1-ubyte.gz", 5'148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"},
+    },
+};
+
+const DataSet kCifar10{
+    "cifar10",
+    "data/cifar10",
+    true,
+    {"https://www.cs.toronto.edu/~kriz/"},
+    {
+        {"cifar-10-binary.tar.gz", 170'052'171, "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"},
+    },
+};
+
 }  // namespace
 
 std::string fetch(const DataSet& set, const FetchOptions& options) {
@@ -109,6 +150,24 @@ std::string fetch(const DataSet& set, const FetchOptions& options) {
     display.ends(download(file, root, urls, options.limits, stop, display));
   }
   return how_to_use(set, root);
+}
+
+const std::vector<DataSet>& catalogue() {
+  static const std::vector<DataSet> all{kMnist, kFashionMnist, kCifar10};
+  return all;
+}
+
+std::vector<std::string> data_set_names() {
+  std::vector<std::string> names;
+  for (const DataSet& set : catalogue()) names.push_back(set.name);
+  return names;
+}
+
+const DataSet& find_data_set(const std::string& name) {
+  const auto& all = catalogue();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const DataSet& set) { return set.name == name; });
+  if (found != all.end()) return *found;
+  throw Error(ExitCode::usage, "data set \"" + name + "\": " + expected_one_of(name, data_set_names()));
 }
 
 }  // namespace ddprun::fetch

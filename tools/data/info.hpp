@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "ddprun/plugin/dataset_plugin.hpp"
+#include "tools/data/survey.hpp"
+
 namespace ddprun::info {
 
 struct Request {
@@ -19,10 +22,31 @@ struct Request {
   int64_t sample = 0;                     // --sample
   int64_t epoch = 0;                      // --epoch
   std::string png;                        // --png
-  int64_t scale = 1;                      // --scale
 };
 
 // Returns the text to print, or writes the sample into request.png. Throws Error.
 std::string show(const Request& request);
+
+// The text of `ddprun data info`, in parts that end in a newline.
+
+// One split and its statistics.
+struct SplitSheet {
+  std::string name;  // "train", "test"
+  const Dataset* dataset = nullptr;
+  data::Survey survey;
+};
+
+// `mnist: handwritten digits, from IDX files (comes with ddprun)`; for a plugin, its version and path.
+std::string dataset_title(const ddprun_dataset_plugin& table, const std::string& path);
+
+// Samples, shapes and types; the value ranges of the inputs; the classes with their counts, or the value ranges of the
+// targets. Needs at least one split; all have the same fields and classes.
+std::string dataset_sheet(const std::vector<SplitSheet>& splits);
+
+// `class 5 "Sandal"`, or only the number if that is the name; for regression the values: "2.5 -1".
+std::string target_text(const Dataset& dataset, const data::Sample& sample);
+
+// Inputs and targets of samples that are no images, numbered from `first`: one line each, long ones cut.
+std::string sample_table(const Dataset& dataset, int64_t first, const std::vector<data::Sample>& samples);
 
 }  // namespace ddprun::info

@@ -57,11 +57,7 @@ CLI::App* declare_info(CLI::App& data, info::Request& request) {
   to->add_option("--epoch", request.epoch, "Show the sample as training sees it in this epoch, from 0.")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  auto* png = to->add_option("--png", request.png, "Write the sample into a PNG instead.")->type_name("FILE");
-  to->add_option("--scale", request.scale, "Enlarge the PNG by this factor.")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str()
-      ->needs(png);
+  to->add_option("--png", request.png, "Write the sample into a PNG instead.")->type_name("FILE");
   return to;
 }
 

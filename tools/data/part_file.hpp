@@ -1,4 +1,4 @@
-// A file during its download: `<name>.part` next to its final place, locked against other fetches, hashed as it grows.
+// A file during its download: `<name>.part` next to its final place, locked against other fetches.
 #pragma once
 
 #include <cstdint>
@@ -7,23 +7,23 @@
 #include <string>
 
 #include "base/file.hpp"
-#include "tools/data/sha256.hpp"
 
 namespace ddprun::fetch {
+
+// The SHA-256 of a file, as 64 hexadecimal digits. It is read piece by piece; an exception from `before_each` piece
+// passes through. Throws Error(failure) with path and errno's message.
+std::string sha256_of(
+    const std::string& path, const std::function<void()>& before_each = [] {});
 
 // One thread. Every function throws Error(failure) with path and errno's message if the system refuses.
 class PartFile {
  public:
-  // Opens or creates `<final_path>.part` and locks it (flock) for the lifetime of the object. Reads and hashes its
-  // content, piece by piece; an exception from `before_each` piece stops that and keeps the file. Null: another process
+  // Opens or creates `<final_path>.part` and locks it (flock) for the lifetime of the object. Null: another process
   // holds the lock, or has just finished or removed that file: check the folder again.
-  static std::unique_ptr<PartFile> lock(
-      const std::string& final_path, const std::function<void()>& before_each = [] {});
+  static std::unique_ptr<PartFile> lock(const std::string& final_path);
 
   const std::string& path() const { return file_.path(); }
   int64_t bytes() const { return bytes_; }
-  // The hash of all its bytes.
-  std::string sha256() const { return sum_.hex(); }
 
   void append(const char* data, size_t bytes);
   // Empties it.
@@ -39,7 +39,6 @@ class PartFile {
 
   std::string final_path_;
   OutputFile file_;
-  Sha256 sum_;
   int64_t bytes_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// A sample as an image: converts values to pixels, and pixels to text for a terminal.
+// A sample as an image: converts values to pixels, and pixels to text for a terminal or to a PNG file.
 #pragma once
 
 #include <cstdint>
@@ -37,13 +37,14 @@ std::string range_text(ShownRange range);
 // Throws std::logic_error if the shape is not an image's, or the number of values does not match it.
 Picture make_picture(const std::vector<int64_t>& shape, std::span<const double> values, ShownRange range);
 
-// Every pixel as a square of `factor` by `factor`.
-Picture enlarged(const Picture& picture, std::size_t factor);
-
 // At most 64 columns, or the terminal's if it has fewer (0: 64), and 32 lines, each ending in a newline. A larger image
 // is scaled down; each pixel is the average of its area. With colours: upper half blocks, two pixels per character.
 // Without: ten shades of ASCII for a dark terminal, colours weighted as in Rec. 601; two characters per pixel if there
 // is room, since a character is about twice as high as it is wide.
 std::string draw(const Picture& picture, const console::Terminal& terminal);
+
+// Writes a PNG (ISO/IEC 15948) with replace_file(): 8 bits, grey or RGB. Throws as it does, and Error(failure) with
+// libpng's message.
+void write_png(const std::string& path, const Picture& picture);
 
 }  // namespace ddprun::info

@@ -1,6 +1,7 @@
 #include "tools/data/transfer.hpp"
 
 #include <curl/curl.h>
+#include <poll.h>
 
 #include <cstdio>
 #include <cstring>
@@ -15,14 +16,6 @@ namespace ddprun::fetch {
 namespace {
 
 constexpr int kMostRedirects = 10;
-constexpr std::chrono::milliseconds kLook{250};
-
-struct EasyCleanup {
-  void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
-};
-struct MultiCleanup {
-  void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
-};
 
 // The content of a Content-Range header: "bytes 100-199/200".
 struct ContentRange {
@@ -70,12 +63,12 @@ Ending::Kind kind_of(CURLcode code, bool connected) {
 
 class Request {
  public:
-  Request(const std::string& url, PartFile& part, int64_t bytes, const Limits& limits)
-      : part_(part), bytes_(bytes), asked_from_(part.bytes()), file_(is_file(url)) {
+  Request(const std::string& url, PartFile& part, int64_t bytes, const Limits& limits, Stop& stop,
+          const OnBytes& on_bytes)
+      : part_(part), bytes_(bytes), asked_from_(part.bytes()), file_(is_file(url)), stop_(stop), on_bytes_(on_bytes) {
     static const CURLcode initialised = curl_global_init(CURL_GLOBAL_DEFAULT);
     easy_.reset(curl_easy_init());
-    multi_.reset(curl_multi_init());
-    if (initialised != CURLE_OK || !easy_ || !multi_) throw Error(ExitCode::failure, "libcurl does not start");
+    if (initialised != CURLE_OK || !easy_) throw Error(ExitCode::failure, "libcurl does not start");
     set(CURLOPT_URL, url.c_str());
     set(CURLOPT_PROTOCOLS_STR, "http,https,file");
     set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
@@ -93,24 +86,17 @@ class Request {
     set(CURLOPT_WRITEDATA, this);
     // Not CURLOPT_RESUME_FROM: with it, libcurl fails if a server sends the whole file instead.
     if (asked_from_ > 0) set(CURLOPT_RANGE, (std::to_string(asked_from_) + "-").c_str());
-    curl_multi_add_handle(multi_.get(), easy_.get());
+    set(CURLOPT_NOPROGRESS, 0L);
+    set(CURLOPT_XFERINFOFUNCTION, &Request::on_progress);
+    set(CURLOPT_XFERINFODATA, this);
   }
-  ~Request() { curl_multi_remove_handle(multi_.get(), easy_.get()); }
-  Request(const Request&) = delete;
-  Request& operator=(const Request&) = delete;
 
-  Ending run(Stop& stop, const OnBytes& on_bytes) {
-    curl_waitfd signals{static_cast<curl_socket_t>(stop.fd()), CURL_WAIT_POLLIN, 0};
-    for (int running = 1; running > 0;) {
-      if (const CURLMcode code = curl_multi_perform(multi_.get(), &running); code != CURLM_OK) {
-        return {Ending::Kind::failed, curl_multi_strerror(code)};
-      }
-      on_bytes(part_.bytes());
-      if (running > 0) curl_multi_poll(multi_.get(), &signals, 1, static_cast<int>(kLook.count()), nullptr);
-      if (stop.asked()) return {Ending::Kind::stopped, ""};
-    }
+  Ending run() {
+    const CURLcode code = curl_easy_perform(easy_.get());
+    on_bytes_(part_.bytes());
     if (fault_) std::rethrow_exception(fault_);
-    return judge(result());
+    if (code == CURLE_ABORTED_BY_CALLBACK) return {Ending::Kind::stopped, ""};
+    return judge(code);
   }
 
  private:
@@ -119,12 +105,6 @@ class Request {
     if (const CURLcode code = curl_easy_setopt(easy_.get(), option, value); code != CURLE_OK) {
       throw Error(ExitCode::failure, std::string("libcurl: ") + curl_easy_strerror(code));
     }
-  }
-
-  CURLcode result() {
-    int left = 0;
-    const CURLMsg* message = curl_multi_info_read(multi_.get(), &left);
-    return message == nullptr ? CURLE_FAILED_INIT : message->data.result;
   }
 
   long status() const {
@@ -145,6 +125,13 @@ class Request {
     if (text.starts_with("HTTP/")) request.range_ = {};  // a new answer, after a redirection
     if (const auto range = read_content_range(text)) request.range_ = *range;
     return size;
+  }
+
+  // Also called while nothing comes, once a second. Another result than 0 ends the request.
+  static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+    auto& request = *static_cast<Request*>(self);
+    request.on_bytes_(request.part_.bytes());
+    return request.stop_.asked() ? 1 : 0;
   }
 
   static size_t on_body(char* data, size_t, size_t size, void* self) {
@@ -218,8 +205,9 @@ class Request {
   const int64_t bytes_;
   const int64_t asked_from_;
   const bool file_;
-  std::unique_ptr<CURLM, MultiCleanup> multi_;
-  std::unique_ptr<CURL, EasyCleanup> easy_;
+  Stop& stop_;
+  const OnBytes& on_bytes_;
+  std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> easy_{nullptr, curl_easy_cleanup};
   char words_[CURL_ERROR_SIZE] = {};
   ContentRange range_;
   bool began_ = false;
@@ -230,9 +218,33 @@ class Request {
 
 }  // namespace
 
+std::string word(ExitCode code) {
+  return code == ExitCode::interrupted ? "interrupted" : "terminated";
+}
+
+std::optional<ExitCode> Stop::asked() {
+  for (auto signal = signals_.next(); signal; signal = signals_.next()) {
+    if (asked_) continue;
+    if (*signal == SIGINT) asked_ = ExitCode::interrupted;
+    if (*signal == SIGTERM || *signal == SIGUSR1) asked_ = ExitCode::terminated;
+  }
+  return asked_;
+}
+
+void Stop::check() {
+  if (const auto code = asked()) throw Error(*code, word(*code));
+}
+
+std::optional<ExitCode> Stop::within(std::chrono::milliseconds time) {
+  if (asked()) return asked_;
+  pollfd polled{signals_.fd(), POLLIN, 0};
+  ::poll(&polled, 1, static_cast<int>(time.count()));
+  return asked();
+}
+
 Ending transfer(const std::string& url, PartFile& part, int64_t bytes, const Limits& limits, Stop& stop,
                 const OnBytes& on_bytes) {
-  return Request(url, part, bytes, limits).run(stop, on_bytes);
+  return Request(url, part, bytes, limits, stop, on_bytes).run();
 }
 
 }  // namespace ddprun::fetch

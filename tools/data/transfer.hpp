@@ -5,12 +5,33 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "ddprun/error.hpp"
+#include "launch/signals.hpp"
 #include "tools/data/part_file.hpp"
-#include "tools/data/stop.hpp"
 
 namespace ddprun::fetch {
+
+// "interrupted" or "terminated".
+std::string word(ExitCode code);
+
+// While it lives, SIGINT and SIGTERM do not end the process but are noted here. Create it while there is one thread;
+// only one thread uses it.
+class Stop {
+ public:
+  // interrupted or terminated, once such a signal has arrived.
+  std::optional<ExitCode> asked();
+  // Throws Error(interrupted or terminated), with only that word, once it is asked to stop.
+  void check();
+  // Waits for this time, or until it is asked to stop.
+  std::optional<ExitCode> within(std::chrono::milliseconds time);
+
+ private:
+  launch::Signals signals_;
+  std::optional<ExitCode> asked_;
+};
 
 struct Limits {
   std::chrono::milliseconds connect{15'000};  // until connected
@@ -33,7 +54,7 @@ struct Ending {
   std::string reason;  // "HTTP 404", or libcurl's words
 };
 
-// Called when bytes have come and some times a second: bytes in the part.
+// Called when bytes have come and once a second: bytes in the part.
 using OnBytes = std::function<void(int64_t)>;
 
 // Requests `url` (http, https or file) for what `part` misses of `bytes`: with a Range when it holds some already.

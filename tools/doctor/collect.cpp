@@ -1,22 +1,37 @@
-#include "tools/doctor/collect.hpp"
-
+// Versions, plugins, GPUs, names, variables, the launcher. Plugins and GPUs are loaded, and names resolved, in a child
+// process, so that one that crashes or hangs is a finding, and this process stays free of LibTorch and CUDA.
 #include <gnu/libc-version.h>
+#include <netdb.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <climits>
 #include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/log.hpp"
+#include "base/subprocess.hpp"
 #include "base/version.hpp"
+#include "cuda/driver.hpp"
+#include "cuda/nvml.hpp"
 #include "ddprun/error.hpp"
 #include "launch/job_folder.hpp"
+#include "launch/net/address.hpp"
 #include "launch/world.hpp"
+#include "plugin/library.hpp"
+#include "plugin/search.hpp"
+#include "tools/doctor/facts.hpp"
 #include "tools/doctor/files.hpp"
 
 namespace ddprun::doctor {
 namespace {
+
+using nlohmann::json;
+
+constexpr std::chrono::seconds kLoadLimit{30};
+constexpr std::chrono::seconds kResolverLimit{10};
 
 // PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"
 std::string distribution(const std::string& root) {
@@ -33,14 +48,67 @@ std::string compiler() {
 #endif
 }
 
-}  // namespace
-
-std::string hostname() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+std::string dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-std::vector<std::pair<std::string, std::string>> versions(const std::string& root) {
+// Version and library of a plugin, or the error.
+std::string describe(const plugin::File& file) {
+  const plugin::Listed listed = plugin::inspect(file);
+  json about = {{"version", ""}, {"library", ""}, {"error", ""}};
+  if (const auto* refusal = std::get_if<std::string>(&listed.content)) {
+    about["error"] = *refusal;
+  } else if (const auto* comm = std::get_if<const ddprun_comm_plugin*>(&listed.content)) {
+    about["version"] = (*comm)->version;
+    about["library"] = (*comm)->library;
+  } else if (const auto* model = std::get_if<const ddprun_model_plugin*>(&listed.content)) {
+    about["version"] = (*model)->version;
+    about["library"] = std::string("Torch ") + (*model)->torch_version;
+  } else {
+    about["version"] = std::get<const ddprun_dataset_plugin*>(listed.content)->version;
+  }
+  return dump(about);
+}
+
+std::string describe_gpus() {
+  log::set_level(log::Level::warning);  // a missing NVML is a finding
+  json list = json::array();
+  const cuda::Nvml nvml;
+  for (const cuda::Gpu& gpu : cuda::gpus()) {
+    const int64_t in_use = nvml.sample(gpu.bus_id).memory_used;
+    list.push_back({{"name", gpu.name}, {"bus_id", gpu.bus_id}, {"memory", gpu.memory_bytes}, {"in_use", in_use}});
+  }
+  return dump({{"cuda", cuda::driver_version()}, {"list", list}});
+}
+
+// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 ...": the first word that is a version.
+std::string kernel_driver(const std::string& root) {
+  std::istringstream words(line_after(text_of(root + "/proc/driver/nvidia/version"), "NVRM version:"));
+  for (std::string word; words >> word;) {
+    const bool digits = word.find_first_not_of("0123456789.") == std::string::npos;
+    if (digits && std::count(word.begin(), word.end(), '.') >= 1) return word;
+  }
+  return "";
+}
+
+std::string addresses_of(const std::string& name) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  if (const int error = ::getaddrinfo(name.c_str(), nullptr, &hints, &list); error != 0) {
+    throw Error(ExitCode::failure, ::gai_strerror(error));
+  }
+  json addresses = json::array();
+  for (const addrinfo* one = list; one != nullptr; one = one->ai_next) {
+    const std::string text = numeric_address(one->ai_addr);
+    const bool known = std::find(addresses.begin(), addresses.end(), text) != addresses.end();
+    if (!text.empty() && !known) addresses.push_back(text);
+  }
+  ::freeaddrinfo(list);
+  return addresses.dump();
+}
+
+Variables versions(const std::string& root) {
   return {{"ddprun", version()},
           {"compiler", compiler()},
           {"kernel", first_line(root + "/proc/sys/kernel/osrelease")},
@@ -48,12 +116,66 @@ std::vector<std::pair<std::string, std::string>> versions(const std::string& roo
           {"glibc", ::gnu_get_libc_version()}};
 }
 
-std::vector<std::pair<std::string, std::string>> variables(const char* const* environment) {
+}  // namespace
+
+std::vector<Plugin> plugins(const plugin::Registry& registry) {
+  std::vector<Plugin> found;
+  for (const plugin::File& file : plugin::scan(registry.folders())) {
+    Plugin plugin;
+    plugin.kind = plugin::name_of(file.kind);
+    plugin.name = file.name;
+    plugin.path = file.path.string();
+    try {
+      const json about = json::parse(text_from_subprocess([&] { return describe(file); }, kLoadLimit));
+      plugin.version = about.at("version");
+      plugin.library = about.at("library");
+      plugin.error = about.at("error");
+    } catch (const Error& error) {
+      plugin.error = "the process that loaded it: " + std::string(error.what());
+    }
+    found.push_back(std::move(plugin));
+  }
+  return found;
+}
+
+Gpus gpus(const std::string& root) {
+  Gpus gpus;
+  gpus.driver = cuda::driver_installed();
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  gpus.hidden = visible != nullptr && (*visible == '\0' || std::string_view(visible) == "-1");
+  gpus.driver_version = kernel_driver(root);
+  try {
+    const json found = json::parse(text_from_subprocess(describe_gpus, kLoadLimit));
+    gpus.cuda = found.at("cuda");
+    for (const json& one : found.at("list")) {
+      Gpu gpu{.name = one.at("name"), .bus_id = one.at("bus_id"), .memory = one.at("memory"), .in_use = {}};
+      if (const int64_t in_use = one.at("in_use"); in_use >= 0) gpu.in_use = in_use;
+      gpus.list.push_back(std::move(gpu));
+    }
+  } catch (const Error& error) {
+    gpus.error = error.what();
+  }
+  return gpus;
+}
+
+Resolved resolve(const std::string& name) {
+  Resolved resolved;
+  resolved.name = name;
+  try {
+    resolved.addresses = json::parse(text_from_subprocess([&] { return addresses_of(name); }, kResolverLimit));
+    if (resolved.addresses.empty()) resolved.error = "no IPv4 or IPv6 address";
+  } catch (const Error& error) {
+    resolved.error = error.what();
+  }
+  return resolved;
+}
+
+Variables variables(const char* const* environment) {
   constexpr std::array<std::string_view, 6> kPrefixes = {"GLOO_",       "NCCL_",        "UCX_",
                                                          "TORCH_NCCL_", "OMPI_MCA_btl", "CUDA_VISIBLE"};
   constexpr std::array<std::string_view, 5> kNames = {"MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS",
                                                       "LD_LIBRARY_PATH", "DDPRUN_PLUGIN_PATH"};
-  std::vector<std::pair<std::string, std::string>> found;
+  Variables found;
   for (; *environment != nullptr; ++environment) {
     const std::string_view entry = *environment;
     const std::string_view name = entry.substr(0, entry.find('='));
@@ -81,7 +203,7 @@ Launcher launcher() {
 
 Facts collect(const std::string& root, const plugin::Registry& registry) {
   Facts facts;
-  facts.hostname = hostname();
+  facts.hostname = launch::host_name();
   facts.versions = versions(root);
   facts.plugin_folders = registry.folders();
   facts.plugins = plugins(registry);
@@ -90,7 +212,7 @@ Facts collect(const std::string& root, const plugin::Registry& registry) {
   facts.numa = numa(root, facts.cores);
   facts.gpus = gpus(root);
   facts.network.interfaces = interfaces(root);
-  facts.network.rdma_devices = rdma_devices(root);
+  facts.network.rdma_devices = names_in(root + "/sys/class/infiniband");
   facts.network.host = resolve(facts.hostname);
   if (const char* master = std::getenv("MASTER_ADDR")) facts.network.master = resolve(master);
   facts.limits = limits(root, launch::job_folder_base());

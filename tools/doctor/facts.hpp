@@ -1,4 +1,6 @@
-// What the doctor knows about a host before it judges. Plain values; what the system does not report is absent.
+// doctor: examines a host, and the network between hosts. One part collects facts, one judges them by rules, one
+// prints. Torch-free. This file: what the doctor knows about a host before it judges. Plain values; what the system
+// does not report is absent.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +8,9 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "ddprun/plugin/network_interface.hpp"
+#include "plugin/registry.hpp"
 
 namespace ddprun::doctor {
 
@@ -53,13 +58,9 @@ struct Gpus {
   bool hidden = false;  // CUDA_VISIBLE_DEVICES is empty or -1
 };
 
-struct Interface {
-  std::string name;
-  bool up = false;  // up and connected
-  bool loopback = false;
-  std::vector<std::string> addresses;  // IPv4 first; link-local ones are left out
-  int64_t mtu = 0;
-  std::optional<int64_t> speed;  // Mbit/s, of the link
+struct Interface : NetworkInterface {  // without its link-local addresses
+  int64_t mtu = 0;                     // 0: not reported
+  std::optional<int64_t> speed;        // Mbit/s, of the link
   bool default_route = false;
 };
 
@@ -100,9 +101,11 @@ struct Launcher {
   std::string error;        // contradicting variables
 };
 
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
 struct Facts {
   std::string hostname;
-  std::vector<std::pair<std::string, std::string>> versions;
+  Variables versions;
   std::vector<std::string> plugin_folders;
   std::vector<Plugin> plugins;
   Cores cores;
@@ -111,8 +114,42 @@ struct Facts {
   Gpus gpus;
   Network network;
   Limits limits;
-  std::vector<std::pair<std::string, std::string>> variables;  // that change communication, sorted by name
+  Variables variables;  // that change communication, sorted by name
   Launcher launcher;
 };
+
+// `root` is put before every path in /proc, /sys, /dev and /etc, so that a test can use a folder of its files; "" is
+// the real system. Only collect() throws.
+
+// Everything. Loads plugins and CUDA in child processes, so call it while there is only one thread. May wait half a
+// minute for a plugin, a GPU driver or a name server that does not answer.
+Facts collect(const std::string& root, const plugin::Registry& registry);
+
+Cores cores(const std::string& root);
+Memory memory(const std::string& root);
+std::vector<NumaNode> numa(const std::string& root, const Cores& cores);
+Limits limits(const std::string& root, const std::string& job_folder);
+Gpus gpus(const std::string& root);
+std::vector<Plugin> plugins(const plugin::Registry& registry);
+// The variables in `environment` (as environ) that change communication, sorted by name.
+Variables variables(const char* const* environment);
+Launcher launcher();
+
+// Those of this network namespace. Speed and MTU come from files below `root`.
+std::vector<Interface> interfaces(const std::string& root);
+void read_links(const std::string& root, std::vector<Interface>& interfaces);
+// The addresses of a name. Waits at most 10 s.
+Resolved resolve(const std::string& name);
+
+// The limit of the cgroups that hold this process, version 1 or 2: the smallest of the group and those above it.
+struct GroupLimits {
+  std::optional<double> cpus;
+  std::optional<int64_t> memory, memory_in_use;  // in_use: of the group with the limit
+  std::optional<int64_t> processes;
+};
+GroupLimits group_limits(const std::string& root);
+
+// The CPUs of a list such as "0-3,8"; empty if it cannot be read.
+std::vector<int> cpu_list(const std::string& text);
 
 }  // namespace ddprun::doctor

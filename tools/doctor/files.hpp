@@ -1,13 +1,16 @@
 // Small readers of /proc and /sys.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ddprun::doctor {
 
@@ -46,6 +49,17 @@ inline std::string line_after(const std::string& text, std::string_view key) {
     if (line.starts_with(key)) return line.substr(key.size());
   }
   return "";
+}
+
+// The names in a folder, sorted; none if it cannot be read.
+inline std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    names.push_back(entry->path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 // "MemTotal:  1024 kB" as bytes.

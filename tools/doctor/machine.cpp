@@ -1,4 +1,4 @@
-// Cores, memory, NUMA nodes, limits.
+// Cores, memory, NUMA nodes, limits, network links.
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -6,16 +6,15 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <set>
 
-#include "tools/doctor/collect.hpp"
+#include "ddprun/error.hpp"
+#include "launch/net/address.hpp"
+#include "tools/doctor/facts.hpp"
 #include "tools/doctor/files.hpp"
 
 namespace ddprun::doctor {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr int kMostCpus = 1 << 16;
 
@@ -51,7 +50,96 @@ Space space_of(const std::string& path) {
   return space;
 }
 
+// A limit from here on is no limit: version 1 has no word for it, but a number near the largest one.
+constexpr int64_t kUnlimited = int64_t{1} << 60;
+
+void lower(std::optional<double>& least, double value) {
+  if (value > 0 && (!least || value < *least)) least = value;
+}
+
+// Nothing for "max".
+std::optional<int64_t> limit_in(const std::string& path) {
+  const auto number = number_of(path);
+  return number && *number >= 0 && *number < kUnlimited ? number : std::nullopt;
+}
+
+void lower_processes(GroupLimits& limits, const std::string& folder) {
+  if (const auto most = limit_in(folder + "/pids.max")) {
+    limits.processes = std::min(limits.processes.value_or(*most), *most);
+  }
+}
+
+void lower_memory(GroupLimits& limits, const std::string& limit, const std::string& in_use) {
+  const auto most = limit_in(limit);
+  if (!most || (limits.memory && *limits.memory <= *most)) return;
+  limits.memory = most;
+  limits.memory_in_use = number_of(in_use);
+}
+
+void lower_cpus(GroupLimits& limits, std::optional<int64_t> quota, std::optional<int64_t> period) {
+  if (quota && period && *period > 0) lower(limits.cpus, static_cast<double>(*quota) / static_cast<double>(*period));
+}
+
+// "200000 100000": quota and period, in microseconds; or "max 100000".
+void read_version_2(GroupLimits& limits, const std::string& folder) {
+  const std::string cpu = first_line(folder + "/cpu.max");
+  if (const auto space = cpu.find(' '); space != std::string::npos) {
+    lower_cpus(limits, number_in(cpu), number_in(cpu.substr(space)));
+  }
+  lower_memory(limits, folder + "/memory.max", folder + "/memory.current");
+  lower_processes(limits, folder);
+}
+
+void read_version_1(GroupLimits& limits, const std::string& controllers, const std::string& folder) {
+  const auto has = [&](const std::string& name) {
+    return ("," + controllers + ",").find("," + name + ",") != std::string::npos;
+  };
+  if (has("cpu")) {
+    lower_cpus(limits, number_of(folder + "/cpu.cfs_quota_us"), number_of(folder + "/cpu.cfs_period_us"));
+  }
+  if (has("memory")) lower_memory(limits, folder + "/memory.limit_in_bytes", folder + "/memory.usage_in_bytes");
+  if (has("pids")) lower_processes(limits, folder);
+}
+
+// The interface of the default route: the one that the kernel chooses for an address that nobody has (RFC 5737, 3849).
+// No packet is sent. Of IPv4, or else of IPv6.
+std::string default_route() {
+  for (const char* const outside : {"192.0.2.1", "2001:db8::1"}) {
+    try {
+      const auto interfaces = network_interfaces();
+      const auto* const found = interface_with(interfaces, launch::route_to(outside).from);
+      if (found != nullptr && !found->is_loopback) return found->name;
+    } catch (const Error&) {
+      continue;  // no route
+    }
+  }
+  return "";
+}
+
 }  // namespace
+
+GroupLimits group_limits(const std::string& root) {
+  GroupLimits limits;
+  std::istringstream lines(text_of(root + "/proc/self/cgroup"));
+  for (std::string line; std::getline(lines, line);) {  // "hierarchy:controllers:/path"; version 2 is "0::/path"
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    // In a container the path may be the host's, which is not mounted here: then only the top folder can be read.
+    for (std::string group = line.substr(second + 1);; group.resize(std::min(group.rfind('/'), group.size()))) {
+      if (group == "/") group.clear();
+      const std::string mount = root + "/sys/fs/cgroup";
+      if (controllers.empty()) {
+        read_version_2(limits, mount + group);
+      } else {
+        read_version_1(limits, controllers, mount + "/" + controllers + group);
+      }
+      if (group.find('/') == std::string::npos) break;
+    }
+  }
+  return limits;
+}
 
 std::vector<int> cpu_list(const std::string& text) {
   std::vector<int> cpus;
@@ -92,17 +180,15 @@ std::vector<NumaNode> numa(const std::string& root, const Cores& cores) {
   const auto mask = cpu_list(cores.usable_list);
   const std::set<int> usable(mask.begin(), mask.end());
   std::vector<NumaNode> nodes;
-  std::error_code error;
-  const fs::path folder = root + "/sys/devices/system/node";
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename();
+  const std::string folder = root + "/sys/devices/system/node/";
+  for (const std::string& name : names_in(folder)) {
     const auto number = name.starts_with("node") ? number_in(name.substr(4)) : std::nullopt;
     if (!number || *number < 0 || *number > kMostCpus) continue;
     NumaNode node;
     node.number = static_cast<int>(*number);
-    node.cpus = first_line(entry->path() / "cpulist");
+    node.cpus = first_line(folder + name + "/cpulist");
     const std::string key = "Node " + name.substr(4) + " MemTotal:";
-    node.memory = kibibytes_after(text_of(entry->path() / "meminfo"), key);
+    node.memory = kibibytes_after(text_of(folder + name + "/meminfo"), key);
     const auto cpus = cpu_list(node.cpus);
     node.usable = std::any_of(cpus.begin(), cpus.end(), [&](int one) { return usable.count(one) > 0; });
     nodes.push_back(std::move(node));
@@ -121,6 +207,29 @@ Limits limits(const std::string& root, const std::string& job_folder) {
   limits.shm = space_of(root + "/dev/shm");
   limits.job_folder = space_of(job_folder);
   return limits;
+}
+
+std::vector<Interface> interfaces(const std::string& root) {
+  std::vector<Interface> list;
+  for (NetworkInterface& one : network_interfaces()) {
+    std::erase_if(one.addresses, [](const std::string& address) { return address.find('%') != std::string::npos; });
+    list.emplace_back();
+    static_cast<NetworkInterface&>(list.back()) = std::move(one);
+  }
+  read_links(root, list);
+  const std::string route = default_route();
+  for (Interface& one : list) one.default_route = one.name == route;
+  return list;
+}
+
+void read_links(const std::string& root, std::vector<Interface>& interfaces) {
+  for (Interface& interface : interfaces) {
+    const std::string folder = root + "/sys/class/net/" + interface.name;
+    interface.mtu = number_of(folder + "/mtu").value_or(0);
+    // Reading it fails for interfaces without a link; virtual ones report -1 or 4294967295.
+    const auto speed = number_of(folder + "/speed");
+    if (speed && *speed > 0 && *speed < UINT32_MAX) interface.speed = speed;
+  }
 }
 
 }  // namespace ddprun::doctor

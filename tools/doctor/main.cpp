@@ -10,11 +10,8 @@
 #include "launch/meeting.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
-#include "tools/doctor/collect.hpp"
-#include "tools/doctor/judge.hpp"
-#include "tools/doctor/judge_peers.hpp"
-#include "tools/doctor/output.hpp"
 #include "tools/doctor/peers.hpp"
+#include "tools/doctor/rules.hpp"
 
 namespace ddprun::doctor {
 namespace {

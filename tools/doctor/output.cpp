@@ -1,4 +1,4 @@
-#include "tools/doctor/output.hpp"
+#include "tools/doctor/rules.hpp"
 
 #include <unistd.h>
 

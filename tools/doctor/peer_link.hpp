@@ -1,7 +1,7 @@
-// One connection of the network test: the end that measures and the end that serves.
+// One connection of the network test: the end that measures and the end that serves. The two ends of a connection agree
+// on a ticket before, which only they know.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <string>
 
@@ -9,26 +9,25 @@
 
 namespace ddprun::doctor {
 
-// Serves peers on separate threads until it is destroyed. A client must send the token within 5 s; at most 64
-// connections are served at a time.
-class PeerServer {
+class PeerListener {
  public:
   // Listens on this address only; `port` 0: any free one. Throws Error(failure) with errno's text.
-  PeerServer(const std::string& address, int port, std::string token);
-  ~PeerServer();
-  PeerServer(const PeerServer&) = delete;
-  PeerServer& operator=(const PeerServer&) = delete;
+  PeerListener(const std::string& address, int port);
+  ~PeerListener();
 
   int port() const;
+  // Serves the client that has the ticket until it has measured; returns without having served if none has come within
+  // `limit`. Others that connect are dismissed: after a second, if they send nothing.
+  void serve(const std::string& ticket, std::chrono::milliseconds limit);
 
  private:
-  class Service;
-  std::unique_ptr<Service> service_;
+  struct Socket;
+  std::unique_ptr<Socket> socket_;
 };
 
-// Measures the connection to a server. Blocks until its time limits (options.connect_limit, options.duration) have
-// passed. Never throws: errors are in the result, whose `from`, `to` and `interface` stay empty.
-PeerPair measure(const PeerHost& to, const std::string& token, const PeersOptions& options);
+// Measures the connection to a host that serves. Blocks until its time limits (options.connect_limit, options.duration)
+// have passed. Never throws: errors are in the result, whose `from`, `to` and `interface` stay empty.
+PeerPair measure(const PeerHost& to, const std::string& ticket, const PeersOptions& options);
 
 // 128 random bits in hexadecimal.
 std::string random_token();

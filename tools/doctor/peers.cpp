@@ -9,21 +9,30 @@
 #include "base/version.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/host_identity.hpp"
-#include "tools/doctor/collect.hpp"
-#include "tools/doctor/files.hpp"
-#include "tools/doctor/judge.hpp"
+#include "launch/net/address.hpp"
 #include "tools/doctor/peer_link.hpp"
-#include "tools/doctor/peers_json.hpp"
+#include "tools/doctor/rules.hpp"
+
+namespace nlohmann {
+template <class Value>
+struct adl_serializer<std::optional<Value>> {
+  static void to_json(json& to, const std::optional<Value>& from) { to = from ? json(*from) : json(); }
+  static void from_json(const json& from, std::optional<Value>& to) {
+    if (!from.is_null()) to = from.get<Value>();
+  }
+};
+}  // namespace nlohmann
 
 namespace ddprun::doctor {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PeerHost, rank, name, interface, address, mtu, port, version, error)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PeerPair, from, to, interface, address, connect_errno, error, round_trip_s,
+                                   bandwidth_bytes_per_s, clock_ahead_s, path_mtu)
+
 namespace {
 
 using nlohmann::json;
 using std::chrono::milliseconds;
-
-std::string dump(const nlohmann::ordered_json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 // The host of a rank that tests.
 class Tester {
@@ -32,23 +41,22 @@ class Tester {
       : store_(store), options_(options), ranks_(std::move(ranks)), here_(here) {}
 
   PeersReport run(const std::string& token) {
+    token_ = token;
     interfaces_ = interfaces("");
-    PeerHost self = describe_host();
-    std::unique_ptr<PeerServer> server;
-    if (self.error.empty()) server = start_server(self, token);
-    store_.set(key("address", here_), dump(to_json(self)));
-    report_.hosts = gather_hosts();
-    auto results = nlohmann::ordered_json::array();
+    const PeerHost self = start();
+    store_.set(key("address", here_), text_of(self));
+    gather_hosts();
+    std::vector<PeerPair> results;
     for (std::size_t round = 0; round < rounds_of(ranks_.size()); ++round) {
-      const auto partner = partner_of(here_, round, ranks_.size());
-      if (partner) results.push_back(to_json(test(*partner, round, token)));
+      if (const auto partner = partner_of(here_, round, ranks_.size())) results.push_back(test(*partner, round));
     }
-    store_.set(key("result", here_), dump(results));
+    store_.set(key("result", here_), text_of(results));
     if (here_ == 0) gather_results();
     return std::move(report_);
   }
 
  private:
+  static std::string text_of(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
   static std::string key(const std::string& what, std::size_t host) {
     return "peers/" + what + "/" + std::to_string(host);
   }
@@ -58,62 +66,51 @@ class Tester {
   // A host may be delayed by earlier turns in which its partners did not answer.
   milliseconds patience(std::size_t round) const { return options_.timeout + turn() * static_cast<int64_t>(round + 1); }
 
-  PeerHost describe_host() const {
+  // Begins to listen, and describes this host.
+  PeerHost start() {
     PeerHost self;
     self.rank = ranks_[here_];
-    self.name = hostname();
+    self.name = launch::host_name();
     self.version = version();
     try {
       const Interface chosen = choose_interface(interfaces_, options_.interface, variables(environ), options_.address);
       self.interface = chosen.name;
       self.address = chosen.addresses.front();
       self.mtu = chosen.mtu;
+      listener_ = std::make_unique<PeerListener>(self.address, options_.port);
+      self.port = listener_->port();
     } catch (const Error& error) {
       self.error = error.what();
     }
     return self;
   }
 
-  std::unique_ptr<PeerServer> start_server(PeerHost& self, const std::string& token) const try {
-    auto server = std::make_unique<PeerServer>(self.address, options_.port, token);
-    self.port = server->port();
-    return server;
-  } catch (const Error& error) {
-    self.error = error.what();
-    return nullptr;
+  // Nothing if the key is not set in time.
+  std::optional<std::string> look(const std::string& what, std::size_t host, milliseconds limit,
+                                  std::string& error) try {
+    return store_.get(key(what, host), limit);
+  } catch (const Error& missing) {
+    if (missing.code() != ExitCode::rendezvous) throw;
+    error = missing.what();
+    return std::nullopt;
   }
 
-  std::vector<PeerHost> gather_hosts() {
-    std::vector<PeerHost> hosts;
+  void gather_hosts() {
     for (std::size_t host = 0; host < ranks_.size(); ++host) {
-      PeerHost& one = hosts.emplace_back();
-      one.rank = ranks_[host];
-      try {
-        one = host_from(json::parse(store_.get(key("address", host), options_.timeout)));
-      } catch (const Error& error) {
-        if (error.code() != ExitCode::rendezvous) throw;
-        one.error = std::string("no address: ") + error.what();
+      PeerHost& one = report_.hosts.emplace_back();
+      std::string error;
+      if (const auto text = look("address", host, options_.timeout, error)) {
+        one = json::parse(*text);
+      } else {
+        one.rank = ranks_[host];
+        one.error = "no address: " + error;
       }
     }
-    return hosts;
-  }
-
-  // True if the other host has set the key in time.
-  bool meet(const std::string& what, std::size_t host, std::size_t round) try {
-    store_.get(key(what + std::to_string(round), host), patience(round));
-    return true;
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::rendezvous) throw;
-    return false;
-  }
-
-  void announce(const std::string& what, std::size_t round) {
-    store_.set(key(what + std::to_string(round), here_), "");
   }
 
   // Hosts with an error are left out, so that nobody waits for them.
-  PeerPair test(std::size_t other, std::size_t round, const std::string& token) {
-    PeerPair pair = without_error(other) && without_error(here_) ? test_in_turn(other, round, token) : PeerPair{};
+  PeerPair test(std::size_t other, std::size_t round) {
+    PeerPair pair = without_error(other) && without_error(here_) ? test_in_turn(other, round) : PeerPair{};
     for (const std::size_t host : {here_, other}) {
       if (!without_error(host)) pair.error = report_.hosts[host].name + ": " + report_.hosts[host].error;
     }
@@ -125,34 +122,34 @@ class Tester {
   bool without_error(std::size_t host) const { return report_.hosts[host].error.empty(); }
 
   // The first host of a pair measures first, so that the two directions do not share the link.
-  PeerPair test_in_turn(std::size_t other, std::size_t round, const std::string& token) {
+  PeerPair test_in_turn(std::size_t other, std::size_t round) {
+    const std::string ready = "ready" + std::to_string(round);
     PeerPair pair;
-    announce("ready", round);
-    if (meet("ready", other, round) && (here_ < other || meet("done", other, round))) {
-      pair = measure(report_.hosts[other], token, options_);
-      pair.interface = interface_of(pair.address);
-    } else {
+    store_.set(key(ready, here_), "");
+    if (!look(ready, other, patience(round), pair.error)) {
       pair.error = "the other host did not take part";
+      return pair;
     }
-    announce("done", round);
-    if (here_ < other) meet("done", other, round);
+    const milliseconds first = options_.connect_limit + milliseconds(1000);
+    if (here_ > other) listener_->serve(ticket(other), first);
+    pair = measure(report_.hosts[other], ticket(here_), options_);
+    if (here_ < other) listener_->serve(ticket(other), 2 * first);
+    for (const Interface& interface : interfaces_) {
+      const auto& all = interface.addresses;
+      if (std::find(all.begin(), all.end(), pair.address) != all.end()) pair.interface = interface.name;
+    }
     return pair;
   }
 
-  std::string interface_of(const std::string& address) const {
-    for (const Interface& interface : interfaces_) {
-      const auto& all = interface.addresses;
-      if (std::find(all.begin(), all.end(), address) != all.end()) return interface.name;
-    }
-    return "";
-  }
+  // Of the client: one that came too late for its turn must not be taken for the next one.
+  std::string ticket(std::size_t client) const { return token_ + " " + std::to_string(client + 1'000'000); }
 
   void gather_results() {
     for (std::size_t host = 0; host < ranks_.size(); ++host) {
       if (!without_error(host)) continue;  // it has tested nothing
       try {
         const auto text = store_.get(key("result", host), patience(rounds_of(ranks_.size())));
-        for (const json& one : json::parse(text)) report_.pairs.push_back(pair_from(one));
+        for (const json& one : json::parse(text)) report_.pairs.push_back(one);
       } catch (const Error& error) {
         report_.hosts[host].error = std::string("no result: ") + error.what();
       }
@@ -163,7 +160,9 @@ class Tester {
   const PeersOptions& options_;
   const std::vector<int> ranks_;  // the one of each host that tests
   const std::size_t here_;
+  std::string token_;
   std::vector<Interface> interfaces_;
+  std::unique_ptr<PeerListener> listener_;  // null: this host cannot test
   PeersReport report_;
 };
 
@@ -189,11 +188,10 @@ std::optional<std::size_t> partner_of(std::size_t host, std::size_t round, std::
 }
 
 Interface choose_interface(const std::vector<Interface>& interfaces, const std::string& named,
-                           const std::vector<std::pair<std::string, std::string>>& variables,
-                           const std::string& address) {
+                           const Variables& variables, const std::string& address) {
   const auto usable = [&](const std::string& name) -> std::optional<Interface> {
     for (const Interface& one : interfaces) {
-      if (one.name == name && one.up && !one.addresses.empty()) return one;
+      if (one.name == name && one.is_up && !one.addresses.empty()) return one;
     }
     return std::nullopt;
   };
@@ -214,7 +212,7 @@ Interface choose_interface(const std::vector<Interface>& interfaces, const std::
   for (const Interface& one : interfaces) {
     const auto& all = one.addresses;
     const bool leads = std::find(all.begin(), all.end(), address) != all.end();
-    if (leads && one.up && !one.loopback) return one;
+    if (leads && one.is_up && !one.is_loopback) return one;
   }
   const Interface* main = main_interface(interfaces);
   if (main == nullptr) throw Error(ExitCode::failure, "no interface but loopback is up with an address");
@@ -237,6 +235,10 @@ PeersReport test_peers(Store& store, int rank, int size, const PeersOptions& opt
     report = tester.run(store.get("peers/token", options.timeout));
   }
   return report;
+}
+
+nlohmann::ordered_json peers_json(const PeersReport& report, const std::vector<Finding>& findings) {
+  return {{"hosts", json(report.hosts)}, {"pairs", json(report.pairs)}, {"findings", to_json(findings)}};
 }
 
 }  // namespace ddprun::doctor

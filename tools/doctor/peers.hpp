@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "base/store.hpp"
 #include "tools/doctor/facts.hpp"
+#include "tools/doctor/rules.hpp"
 
 namespace ddprun::doctor {
 
@@ -37,13 +39,13 @@ struct PeerHost {
 
 // The results of a connection from one host to another.
 struct PeerPair {
-  std::size_t from = 0, to = 0;       // indices of hosts
-  int connect_errno = 0;              // 0: connected
-  std::string error;                  // why the test ended after the connection, otherwise ""
-  std::string interface, address;     // of the connecting end, as the kernel chose
-  std::optional<double> round_trip;   // seconds, median
-  std::optional<double> bandwidth;    // bytes per second in the direction of the pair; 0: nothing arrived
-  std::optional<double> clock_ahead;  // seconds by which the clock of `to` is ahead of that of `from`
+  std::size_t from = 0, to = 0;                 // indices of hosts
+  int connect_errno = 0;                        // 0: connected
+  std::string error;                            // why the test ended after the connection, otherwise ""
+  std::string interface, address;               // of the connecting end, as the kernel chose
+  std::optional<double> round_trip_s;           // median
+  std::optional<double> bandwidth_bytes_per_s;  // in the direction of the pair; 0: nothing arrived
+  std::optional<double> clock_ahead_s;          // of `to`, against that of `from`
   std::optional<int64_t> path_mtu;
 };
 
@@ -67,7 +69,14 @@ std::optional<std::size_t> partner_of(std::size_t host, std::size_t round, std::
 // route, or the first that is up. Throws Error if `named` is not up or has no address, or if there is none but
 // loopback.
 Interface choose_interface(const std::vector<Interface>& interfaces, const std::string& named,
-                           const std::vector<std::pair<std::string, std::string>>& variables,
-                           const std::string& address);
+                           const Variables& variables, const std::string& address);
+
+// Pure. One finding for each host, and one for each problem.
+std::vector<Finding> judge_peers(const PeersReport& report);
+
+// A row per ordered pair of hosts; "" without pairs.
+std::string peers_text(const PeersReport& report);
+// {"hosts": [...], "pairs": [...], "findings": [...]}; pairs count hosts from 0; what was not measured is null.
+nlohmann::ordered_json peers_json(const PeersReport& report, const std::vector<Finding>& findings);
 
 }  // namespace ddprun::doctor

@@ -8,6 +8,13 @@
 
 namespace ddprun::exporter {
 
+// Records as CSV (RFC 4180): a header, one line per record, lines end with CR LF; a figure that was not measured is an
+// empty field.
+// Every step of every rank, by rank: "rank", then the keys of steps-rank<N>.jsonl.
+std::string steps_csv(const record::Run& run);
+// The keys of epochs.jsonl, except the losses by rank.
+std::string epochs_csv(const record::Run& run);
+
 struct ExportRequest {
   std::string run;          // its folder
   std::string csv;          // a file for the steps; or an existing folder: steps.csv and epochs.csv in it

@@ -13,8 +13,8 @@ namespace {
 constexpr double kSegment = 512 * 1024;  // bytes: longer vectors are sent in segments; those of ucx are half as long
 constexpr double kPart = 4 << 20;        // of hierarchical: while one is sent, the host reduces the next one
 constexpr double kLargestOfDoubling = 64 * 1024;
-constexpr double kFingerprint = 32;           // bytes
-constexpr double kLargestCrossing = 1 << 30;  // bytes
+constexpr double kFingerprint = 32;    // bytes
+constexpr double kLargest = 1 << 30;   // bytes
 
 double floor_log2(int64_t n) {
   return std::bit_width(static_cast<uint64_t>(n)) - 1;
@@ -120,7 +120,7 @@ bool shows_single_calls(Algorithm algorithm, int64_t hosts) {
 
 bool covers(const Links& links, Algorithm algorithm, Shape shape) {
   const auto has = [&](double bytes) { return links.between.contains(between_of(algorithm, bytes)); };
-  if (shape.hosts > 1 && !(has(1) && has(kLargestCrossing))) return false;
+  if (shape.hosts > 1 && !(has(1) && has(kLargest))) return false;
   return !works_within(algorithm, shape) || links.within.contains(algorithm);
 }
 
@@ -154,19 +154,6 @@ double check_seconds(const Links& links, Algorithm algorithm, Shape shape) {
   if (shape.hosts == 1) return 0;
   const auto others = static_cast<double>(shape.ranks() - 1);
   return links.between.at(between_of(algorithm, kFingerprint)).corrected_seconds({others, others * kFingerprint});
-}
-
-std::optional<double> crossing(const Links& links, Algorithm small, Algorithm large, Shape shape) {
-  const auto is_large_faster = [&](double bytes) {
-    return allreduce_seconds(links, large, shape, bytes) < allreduce_seconds(links, small, shape, bytes);
-  };
-  double below = 1, from = kLargestCrossing;
-  if (is_large_faster(below) || !is_large_faster(from)) return std::nullopt;
-  while (from - below > 1) {
-    const double middle = std::floor((below + from) / 2);
-    (is_large_faster(middle) ? from : below) = middle;
-  }
-  return from;
 }
 
 }  // namespace ddprun::predict

@@ -84,8 +84,4 @@ double allreduce_seconds(const Links& links, Algorithm algorithm, Shape shape, d
 // bytes of each rank round a ring. 0 for one host. Requires covers().
 double check_seconds(const Links& links, Algorithm algorithm, Shape shape);
 
-// The size in whole bytes, up to 1 GiB, from which `large` takes less time than `small`: at one byte less it does not.
-// Nothing if `large` takes less time already at 1 byte, or does not take less at 1 GiB. Requires covers() for both.
-std::optional<double> crossing(const Links& links, Algorithm small, Algorithm large, Shape shape);
-
 }  // namespace ddprun::predict

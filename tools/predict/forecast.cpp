@@ -83,22 +83,6 @@ class Forecaster {
     return basis;
   }
 
-  void find_crossings(const std::vector<int64_t>& hosts, int64_t per_host) const {
-    for (const Method& ring : forecast_.methods) {
-      for (const Method& other : forecast_.methods) {
-        if (ring.backend != other.backend || ring.algorithm != Algorithm::ring) continue;
-        if (other.algorithm == Algorithm::ring || other.algorithm == Algorithm::hierarchical) continue;
-        for (const int64_t number : hosts) {
-          const Shape shape = {number, per_host};
-          if (number == 1) continue;
-          forecast_.crossings.push_back(
-              {ring.backend, other.name, shape,
-               crossing(typical_.links.at(ring.backend), other.algorithm, ring.algorithm, shape)});
-        }
-      }
-    }
-  }
-
  private:
   struct Candidate {
     std::string backend, name;
@@ -197,7 +181,6 @@ Forecast forecast(Recording recording, std::vector<FittedLink> links, const std:
       if (number * per_host > 1) forecaster.predict(method, {number, per_host}, draws);
     }
   }
-  forecaster.find_crossings(hosts, per_host);
   return made;
 }
 

@@ -7,6 +7,7 @@
 
 #include "tools/predict/links.hpp"
 #include "tools/predict/recording.hpp"
+#include "tools/report/page.hpp"
 
 namespace ddprun::predict {
 
@@ -39,20 +40,11 @@ struct Method {
   std::string text() const { return backend + " " + name; }
 };
 
-// From which size of a vector, in bytes, the ring is faster than another algorithm of the same backend, except
-// hierarchical; nothing as crossing().
-struct Crossing {
-  std::string backend, other;
-  Shape shape;
-  std::optional<double> bytes;
-};
-
 struct Forecast {
   Recording recording;
   std::vector<FittedLink> links;
   StepParts typical;  // the median step
   std::vector<Method> methods;
-  std::vector<Crossing> crossings;
   std::vector<std::string> left_out;  // methods, with the reason
   // Amdahl: the part of a step of one rank that more ranks do not make shorter: the optimizer.
   double serial() const { return typical.optimizer / typical.total(); }
@@ -67,5 +59,15 @@ struct Forecast {
 // `algorithms`, or if no algorithm is covered at all.
 Forecast forecast(Recording recording, std::vector<FittedLink> links, const std::vector<int64_t>& hosts,
                   int64_t per_host, const std::vector<std::string>& algorithms);
+
+// For the terminal: the links, a table for each method, Amdahl's limit.
+std::string text(const Forecast& forecast);
+
+// docs/predicting.md describes it. Times in seconds, sizes in bytes.
+std::string to_json(const Forecast& forecast, const std::vector<std::string>& command);
+
+// Efficiency and time of a step over ranks and time of an allreduce over sizes, with a line for each method, and the
+// tables of text().
+report::Page page(const Forecast& forecast);
 
 }  // namespace ddprun::predict

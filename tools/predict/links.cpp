@@ -1,12 +1,18 @@
 #include "tools/predict/links.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
 
 #include "ddprun/error.hpp"
-#include "tools/predict/fit.hpp"
+#include "record/statistics.hpp"
+#include "tools/lib/text_lines.hpp"
 
 namespace ddprun::predict {
 namespace {
+
+using nlohmann::json;
 
 Path path_of(const FittedLink& fitted, const BenchRow& row) {
   return fitted.is_within ? Path{1, row.bytes} : path_between(fitted.algorithm, row.shape, row.bytes);
@@ -44,6 +50,64 @@ void fit_one(FittedLink& fitted) {
   }
   fitted.link = fit(times);
   if (fitted.link.beta == 0) refuse("the time does not grow with the size; measure larger vectors too");
+}
+
+// Rank 0 started the ranks of a file without hosts on its own host.
+int64_t hosts_of(const json& file) {
+  return std::max<int64_t>(1, static_cast<int64_t>(file.at("hosts").size()));
+}
+
+void require_one_rank_each(const json& file, const std::string& path) {
+  for (const json& host : file.at("hosts")) {
+    if (hosts_of(file) == 1 || host.at("ranks").size() == 1) continue;
+    throw Error(ExitCode::usage, path + ": host " + host.at("name").get<std::string>() +
+                                     " has several ranks; measure the links between hosts with one rank on each");
+  }
+}
+
+bool is_as_in_training(const json& row) {
+  return row.at("collective") == "allreduce" && row.at("in_place") == true && row.at("ranks") > 1;
+}
+
+BenchRow row_of(const json& row, int64_t hosts, const std::string& path) {
+  BenchRow one;
+  row.at("backend").get_to(one.backend);
+  row.at("algorithm").get_to(one.requested);
+  row.at("served").at("algorithm").get_to(one.algorithm);
+  one.shape = {hosts, row.at("ranks").get<int64_t>() / hosts};
+  row.at("size").get_to(one.bytes);
+  row.at("median").get_to(one.seconds);
+  for (const json& round : row.at("rounds")) {
+    one.rounds.push_back(record::quantile(round.at("samples").get<std::vector<double>>(), 0.5));
+  }
+  const auto positive = [](double seconds) { return seconds > 0; };
+  if (one.rounds.empty() || !positive(one.seconds) || !std::all_of(one.rounds.begin(), one.rounds.end(), positive)) {
+    throw Error(ExitCode::usage, path + ": an allreduce of " + std::to_string(one.bytes) + " bytes has no times");
+  }
+  return one;
+}
+
+void read(const std::string& path, bool between_hosts, std::vector<BenchRow>& rows) {
+  const std::string text = record::text_of(path);
+  std::size_t found = 0;
+  try {
+    const json file = json::parse(text);
+    file.at("ddprun_bench");
+    if (between_hosts) require_one_rank_each(file, path);
+    const auto has_own_memory = [&](const json& row) {
+      return std::any_of(file.at("rows").begin(), file.at("rows").end(), [&](const json& other) {
+        return other.at("backend") == row.at("backend") && other.at("buffer") == "plugin";
+      });
+    };
+    for (const json& row : file.at("rows")) {
+      if (!is_as_in_training(row) || (row.at("buffer") != "plugin" && has_own_memory(row))) continue;
+      rows.push_back(row_of(row, hosts_of(file), path));
+      ++found;
+    }
+  } catch (const json::exception&) {
+    throw Error(ExitCode::usage, path + ": not a file of `ddprun bench --json`");
+  }
+  if (found == 0) throw Error(ExitCode::usage, path + ": has no allreduce in place between two or more ranks");
 }
 
 }  // namespace
@@ -85,6 +149,55 @@ Links links_of(const std::vector<FittedLink>& fitted, const std::string& backend
       (one.is_within ? links.within : links.between)[one.algorithm] = link_of(one);
   }
   return links;
+}
+
+bool is_determined(const std::vector<Measured>& measured) {
+  if (measured.empty()) return false;
+  const auto per_message = [](const Measured& one) { return one.path.bytes / one.path.messages; };
+  const auto less = [&](const Measured& a, const Measured& b) { return per_message(a) < per_message(b); };
+  const auto [least, most] = std::minmax_element(measured.begin(), measured.end(), less);
+  constexpr double kFactor = 4;
+  return per_message(*most) >= kFactor * per_message(*least);
+}
+
+Link fit(const std::vector<Measured>& measured) {
+  Link best;
+  double least = std::numeric_limits<double>::infinity();
+  const auto consider = [&](const Link& link) {
+    if (!(link.alpha >= 0 && link.beta >= 0)) return;
+    double sum = 0;
+    for (const Measured& one : measured) sum += std::abs(std::log(link.seconds(one.path) / one.seconds));
+    if (sum < least) least = sum, best = link;
+  };
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    const Path a = measured[i].path;
+    const double s = measured[i].seconds;
+    consider({s / a.messages, 0});
+    consider({0, s / a.bytes});
+    for (std::size_t j = 0; j < i; ++j) {
+      const Path b = measured[j].path;
+      const double t = measured[j].seconds, determinant = a.messages * b.bytes - b.messages * a.bytes;
+      if (determinant != 0) {
+        consider({(s * b.bytes - t * a.bytes) / determinant, (t * a.messages - s * b.messages) / determinant});
+      }
+    }
+  }
+  for (const Measured& one : measured) {
+    best.misfits.push_back({one.path.bytes / one.path.messages, best.seconds(one.path) / one.seconds - 1});
+  }
+  return best;
+}
+
+std::vector<BenchRow> read_bench(const std::vector<std::string>& paths) {
+  std::vector<BenchRow> rows;
+  for (const std::string& path : paths) read(path, true, rows);
+  return rows;
+}
+
+std::vector<BenchRow> read_bench_of_any_hosts(const std::string& path) {
+  std::vector<BenchRow> rows;
+  read(path, false, rows);
+  return rows;
 }
 
 }  // namespace ddprun::predict

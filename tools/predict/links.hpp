@@ -1,14 +1,49 @@
-// The links that a prediction is based on: fitted to the rows of benchmarks.
+// The links that a prediction is based on: fitted to the allreduces in files of `ddprun bench --json`.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "tools/predict/bench_rows.hpp"
 #include "tools/predict/cost.hpp"
 
 namespace ddprun::predict {
+
+// One measured allreduce.
+struct Measured {
+  Path path;
+  double seconds = 0;  // above 0
+};
+
+// Whether the measurements can separate latency from bandwidth: the bytes for each message differ by a factor of 4 at
+// least.
+bool is_determined(const std::vector<Measured>& measured);
+
+// With a misfit for each measurement. Of all links that some two of the measurements determine, or one of them with
+// alpha or beta 0, the link with the least sum of |log(predicted / measured)|; neither alpha nor beta is negative.
+// Relative errors: a small vector counts as much as a large one. No squares: where one size has a time of its own, such
+// as a stall of the kernel, it does not change the line through the others. Requires is_determined(). Takes time in
+// proportion to the cube of the number of measurements.
+Link fit(const std::vector<Measured>& measured);
+
+// One case, as a training run calls it: in place, in memory of the backend if it has its own.
+struct BenchRow {
+  std::string backend;
+  std::string algorithm;  // as served
+  Shape shape;
+  double bytes = 0;
+  double seconds = 0;          // the median of all samples
+  std::vector<double> rounds;  // seconds: the median of each round
+  std::string requested{};     // the algorithm as asked for, such as "auto"
+};
+
+// The rows of all files. Throws Error(usage) with the path if a file cannot be read, has other content or no such row,
+// or if it was measured between hosts that do not have one rank each.
+std::vector<BenchRow> read_bench(const std::vector<std::string>& paths);
+
+// The rows of one file, for which hosts may have several ranks; `shape` then has their average. Throws as read_bench().
+std::vector<BenchRow> read_bench_of_any_hosts(const std::string& path);
 
 // One algorithm of one backend, between hosts or within a host.
 struct FittedLink {

@@ -5,7 +5,7 @@
 #include "cli/console/command_line.hpp"
 #include "cli/console/own_tools.hpp"
 #include "cli/console/program.hpp"
-#include "tools/predict/output.hpp"
+#include "tools/predict/forecast.hpp"
 #include "tools/report/report.hpp"
 
 namespace ddprun::predict {

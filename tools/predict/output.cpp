@@ -1,4 +1,4 @@
-#include "tools/predict/output.hpp"
+#include "tools/predict/forecast.hpp"
 
 #include <fmt/format.h>
 
@@ -65,17 +65,6 @@ console::Table table_of_links(const Forecast& forecast) {
     table.row({link.text(), link.link.alpha > 0 ? human_time(link.link.alpha) : "-",
                console::human_bandwidth(1 / link.link.beta), std::to_string(link.rows.size()), percent(error.median),
                percent(error.most)});
-  }
-  return table;
-}
-
-console::Table table_of_crossings(const Forecast& forecast) {
-  using console::Align;
-  console::Table table(
-      {{"backend"}, {"ranks", Align::right}, {"hosts", Align::right}, {"ring faster than"}, {"from", Align::right}});
-  for (const Crossing& one : forecast.crossings) {
-    table.row({one.backend, std::to_string(one.shape.ranks()), shape_of(one.shape), one.other,
-               one.bytes ? human_bytes(static_cast<int64_t>(*one.bytes)) : "-"});
   }
   return table;
 }
@@ -204,7 +193,6 @@ std::string text(const Forecast& forecast) {
   std::string text = fmt::format("{}\n\n{}", about_step(forecast), table_of_links(forecast).printed());
   for (const Method& method : forecast.methods)
     text += fmt::format("\n{}\n{}", method.text(), table_of(method).printed(2));
-  if (!forecast.crossings.empty()) text += fmt::format("\n{}", table_of_crossings(forecast).printed());
   text += fmt::format("\n{}\n", about_amdahl(forecast));
   for (const Method& method : forecast.methods) text += fmt::format("{}\n", about_best(method));
   for (const std::string& note : notes(forecast)) text += fmt::format("{}\n", note);
@@ -223,20 +211,12 @@ std::string to_json(const Forecast& forecast, const std::vector<std::string>& co
                            {"buckets", ordered_json::array()}}},
                          {"serial", forecast.serial()},
                          {"links", ordered_json::array()},
-                         {"methods", ordered_json::array()},
-                         {"crossings", ordered_json::array()}};
+                         {"methods", ordered_json::array()}};
   for (const Bucket& bucket : forecast.recording.buckets) {
     object["step"]["buckets"].push_back({{"bytes", bucket.bytes}, {"remaining", bucket.remaining}});
   }
   for (const FittedLink& link : forecast.links) object["links"].push_back(json_of(link));
   for (const Method& method : forecast.methods) object["methods"].push_back(json_of(method));
-  for (const Crossing& one : forecast.crossings) {
-    object["crossings"].push_back({{"backend", one.backend},
-                                   {"other", one.other},
-                                   {"hosts", one.shape.hosts},
-                                   {"ranks_per_host", one.shape.per_host},
-                                   {"bytes", one.bytes ? ordered_json(*one.bytes) : ordered_json()}});
-  }
   return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -252,8 +232,6 @@ report::Page page(const Forecast& forecast) {
       chart_over_ranks("Time of a step", {"step (ms)", report::Scale::log10}, forecast, 1e3, &Predicted::step)};
   for (const Method& method : forecast.methods) over_ranks.tables.push_back({method.text(), table_of(method)});
   report::Section links{"Links", {}, {{"", table_of_links(forecast)}}, {}};
-  if (!forecast.crossings.empty())
-    links.tables.push_back({"Ring and the other algorithms", table_of_crossings(forecast)});
   links.charts = charts_over_sizes(forecast);
   page.sections = {over_ranks, links};
   return page;

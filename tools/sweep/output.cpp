@@ -1,4 +1,4 @@
-#include "tools/sweep/output.hpp"
+#include "tools/sweep/sweep.hpp"
 
 #include <fmt/format.h>
 

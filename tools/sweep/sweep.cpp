@@ -11,12 +11,10 @@
 #include "record/fields.hpp"
 #include "record/run_dir.hpp"
 #include "tools/compare/figures.hpp"
-#include "tools/compare/page_file.hpp"
+#include "tools/compare/output.hpp"
 #include "tools/compare/runner.hpp"
-#include "tools/compare/space.hpp"
 #include "tools/compare/statistics.hpp"
-#include "tools/lib/run.hpp"
-#include "tools/sweep/output.hpp"
+#include "tools/compare/variant.hpp"
 
 namespace ddprun::sweep {
 namespace {
@@ -101,11 +99,11 @@ class Sweep {
   }
 
   void fill_in(TrialResult& result, const RunEnd& end) {
-    const bool stopped = end.process.ending == compare::Ending::ended_early;
-    if (end.dir.empty() || (!stopped && (end.process.ending != compare::Ending::exited || end.process.code != 0))) {
+    const bool stopped = end.process.ending == tools::Ending::ended_early;
+    if (end.dir.empty() || (!stopped && !end.is_good())) {
       result.outcome = Outcome::failed;
-      result.cause = end.process.ending == compare::Ending::timed_out ? "--timeout"
-                                                                      : without_prefix(compare::last_line_of(end.log));
+      result.cause =
+          end.process.ending == tools::Ending::timed_out ? "--timeout" : without_prefix(tools::last_line_of(end.log));
       return;
     }
     result.outcome = stopped ? Outcome::stopped : Outcome::finished;

@@ -1,4 +1,4 @@
-#include "tools/tune/measure.hpp"
+#include "tools/tune/session.hpp"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 #include "tools/compare/runner.hpp"
 #include "tools/compare/variant.hpp"
 #include "tools/predict/recording.hpp"
-#include "tools/tune/read.hpp"
+#include "tools/tune/result.hpp"
 
 namespace ddprun::tune {
 namespace {

@@ -1,16 +1,48 @@
-// What a step would take with other settings. Pure functions; times in seconds, sizes in bytes.
+// tune: chooses how gradients are sent, from measured links and a recorded step. This file: what it chooses, and what a
+// step would take with other settings. Times in seconds, sizes in bytes.
 #pragma once
 
 #include <compare>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "tools/predict/replay.hpp"
-#include "tools/tune/settings.hpp"
+#include "cli/config/experiment.hpp"
+#include "tools/predict/recording.hpp"
 
 namespace ddprun::tune {
+
+// Keys of [comm] and [strategy], with their names.
+struct Settings {
+  std::string backend, algorithm;
+  double bucket_cap_mb = 25;  // MiB
+  std::string compression;
+  bool operator==(const Settings&) const = default;
+};
+
+Settings settings_of(const config::Experiment& experiment);
+
+// One line of a config.
+struct Change {
+  std::string table, key;
+  std::string value;  // as TOML
+
+  std::string override_text() const;  // for --set: "comm.algorithm=ring"
+};
+
+// The lines that change `from` into `to`, those of a table together.
+std::vector<Change> changes(const Settings& from, const Settings& to);
+
+// The lines as TOML, with the names of their tables.
+std::string to_toml(const std::vector<Change>& changes);
+
+// The text of the config at `path` with the overrides and then the changes: every key, no comments, absolute paths.
+// `ranks` is as in config::load(), which throws.
+std::string changed_config(const std::string& path, std::vector<std::string> overrides,
+                           const std::vector<Change>& changes, std::optional<int64_t> ranks = std::nullopt);
 
 // The measured time of an allreduce over its size.
 class Curve {

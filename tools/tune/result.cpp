@@ -2,12 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/console/table.hpp"
 #include "cli/console/units.hpp"
-#include "tools/compare/other_cpu.hpp"
-#include "tools/predict/fit.hpp"
+#include "ddprun/error.hpp"
+#include "record/run_dir.hpp"
+#include "record/statistics.hpp"
+#include "tools/lib/other_cpu.hpp"
+#include "tools/lib/run.hpp"
+#include "tools/predict/links.hpp"
+#include "tools/report/trace.hpp"
 
 namespace ddprun::tune {
 namespace {
@@ -29,29 +37,14 @@ std::string size_text(double bytes) {
   return human_bytes(static_cast<int64_t>(bytes));
 }
 
-// The curve as a latency and a bandwidth, for people; expected() does not use it.
-predict::Link link_of(const Curve& curve) {
-  std::vector<predict::Measured> measured;
-  for (const auto& [bytes, seconds] : curve.points()) measured.push_back({{1, bytes}, seconds});
-  return predict::fit(measured);
-}
-
 console::Table table_of_links(const Result& result) {
   using console::Align;
-  console::Table table({{"allreduce"},
-                        {"gradients"},
-                        {"latency", Align::right},
-                        {"bandwidth", Align::right},
-                        {"smallest", Align::right},
-                        {"largest", Align::right}});
+  console::Table table({{"allreduce"}, {"gradients"}, {"smallest", Align::right}, {"largest", Align::right}});
   for (const auto& [method, curve] : result.basis.curves) {
-    const predict::Link link = link_of(curve);
     const auto cell = [](const std::pair<double, double>& point) {
       return size_text(point.first) + ": " + human_time(point.second);
     };
-    table.row({method.backend + " " + method.algorithm, type_of(method.compression),
-               link.alpha > 0 ? human_time(link.alpha) : "-",
-               link.beta > 0 ? console::human_bandwidth(1 / link.beta) : "-", cell(curve.points().front()),
+    table.row({method.backend + " " + method.algorithm, type_of(method.compression), cell(curve.points().front()),
                cell(curve.points().back())});
   }
   return table;
@@ -84,6 +77,9 @@ ordered_json json_of(const Result& result, const Settings& settings) {
   return object;
 }
 
+constexpr int64_t kFirstSteps = 2;  // have one bucket
+constexpr double kMicrosecond = 1e-6;
+
 }  // namespace
 
 std::string about_choice(const Result& result) {
@@ -98,7 +94,7 @@ std::string about_choice(const Result& result) {
     text += fmt::format(", {} per MiB of {} ({})", human_time(seconds * (1 << 20)), type_of(what.second), what.first);
   }
   text += "\n\n";
-  if (result.other_cpu > compare::kDisturbing) {
+  if (result.other_cpu > tools::kDisturbing) {
     text += fmt::format(
         "Other programs used {:.0f} % of this machine's CPU time meanwhile, so these times are longer than on a quiet "
         "machine, and other settings may be best there. Stop them, and tune again.\n",
@@ -152,12 +148,9 @@ std::string to_json(const Result& result, const std::vector<std::string>& comman
       {"measured", nullptr},
       {"is_better", result.is_better()}};
   for (const auto& [method, curve] : basis.curves) {
-    const predict::Link link = link_of(curve);
     object["links"].push_back({{"backend", method.backend},
                                {"algorithm", method.algorithm},
                                {"compression", method.compression},
-                               {"alpha", link.alpha},
-                               {"beta", link.beta},
                                {"points", curve.points()}});
   }
   for (const auto& [what, seconds] : basis.per_byte) {
@@ -172,6 +165,59 @@ std::string to_json(const Result& result, const std::vector<std::string>& comman
                           {"sentence", result.verified->sentence}};
   }
   return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+double step_of(const std::string& run_dir, const std::vector<int64_t>& traced) {
+  std::map<int64_t, double> slowest;  // by step
+  for (const auto& of_rank : record::read_run(run_dir).steps) {
+    for (const record::StepRecord& step : of_rank) {
+      const bool counts = step.step > kFirstSteps && std::find(traced.begin(), traced.end(), step.step) == traced.end();
+      if (counts) slowest[step.step] = std::max(slowest[step.step], step.total);
+    }
+  }
+  std::vector<double> steps;
+  for (const auto& [step, seconds] : slowest) steps.push_back(seconds);
+  return record::quantile(std::move(steps), 0.5);
+}
+
+std::vector<Call> calls_of(const std::string& run_dir) {
+  std::map<int64_t, std::map<int64_t, double>> fastest;  // by bucket and step
+  std::map<int64_t, double> bytes;
+  for (const report::TraceEvent& event : report::read_trace(record::file_in(run_dir, "trace/trace.json"))) {
+    if (event.name != "allreduce" || event.step <= kFirstSteps) continue;
+    const double seconds = (event.end - event.begin) * kMicrosecond;
+    const auto [place, is_new] = fastest[event.bucket].emplace(event.step, seconds);
+    if (!is_new) place->second = std::min(place->second, seconds);
+    bytes[event.bucket] = static_cast<double>(event.bytes);
+  }
+  std::vector<Call> calls;
+  for (const auto& [bucket, by_step] : fastest) {
+    std::vector<double> seconds;
+    for (const auto& [step, one] : by_step) seconds.push_back(one);
+    calls.push_back({bytes.at(bucket), record::quantile(std::move(seconds), 0.5)});
+  }
+  return calls;
+}
+
+std::map<std::string, Curve> curves_of(const std::string& path) {
+  std::map<std::string, std::vector<std::pair<double, double>>> points;
+  for (const predict::BenchRow& row : predict::read_bench_of_any_hosts(path)) {
+    points[row.requested].push_back({row.bytes, row.seconds});
+  }
+  std::map<std::string, Curve> curves;
+  for (auto& [algorithm, of_one] : points) curves.emplace(algorithm, Curve(std::move(of_one)));
+  return curves;
+}
+
+Verified read_comparison(const std::string& folder) try {
+  const std::filesystem::path only = *std::filesystem::directory_iterator(folder);
+  std::ifstream file(only / "compare.json");
+  const auto json = nlohmann::json::parse(file);
+  const auto step = [&](int variant) { return json.at("variants").at(variant).at("median").at("step").get<double>(); };
+  const auto& against = json.at("against_first").at(0);
+  return {step(0), step(1), against.at("verdict"), against.at("sentence"), json.at("warnings")};
+} catch (const std::exception& error) {
+  throw Error(ExitCode::failure, "cannot read the comparison in " + folder + ": " + error.what());
 }
 
 }  // namespace ddprun::tune

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,12 +10,13 @@
 #include "base/store.hpp"
 #include "cli/config/experiment.hpp"
 #include "ddprun/error.hpp"
-#include "tools/compare/process.hpp"
-#include "tools/tune/request.hpp"
+#include "tools/lib/job.hpp"
+#include "tools/tune/model.hpp"
+#include "tools/tune/tune.hpp"
 
 namespace ddprun::tune {
 
-// For the main thread only, as compare::run_process().
+// For the main thread only, as tools::run_process().
 class Session {
  public:
   // With several hosts, meets the others. `ranks`: of this host. `identity`: what must be equal on all hosts
@@ -23,8 +25,7 @@ class Session {
   Session(const Request& request, const config::Experiment& experiment, int64_t ranks, const std::string& identity,
           std::chrono::milliseconds timeout);
 
-  bool leads() const { return nodes_.rank == 0; }
-  int hosts() const { return nodes_.count; }
+  int hosts() const { return job_ ? job_->count() : 1; }
   int64_t ranks() const { return all_ranks_; }  // of all hosts
 
   // Placeholders in a child's arguments. Each host replaces them by its own values: --config and --set of a short run,
@@ -32,30 +33,36 @@ class Session {
   static constexpr const char* kExperiment = "<experiment>";
   static constexpr const char* kOptions = "<options>";
 
-  // Host 0 only: runs a child to its end on all hosts; its output goes to <folder>/logs/<name>.log. Throws Error with
+  // Within lead(): runs a child to its end on all hosts; its output goes to <folder>/logs/<name>.log. Throws Error with
   // the child's exit code and its last line, or interrupted or terminated.
   void run(const std::string& folder, const std::string& name, const std::vector<std::string>& arguments);
-  // Host 0 only, at the end: the other hosts end with this code, and with this message if it is not empty.
-  void finish(ExitCode code, const std::string& message) noexcept;
 
-  // The other hosts: takes part in all children until host 0 calls finish(). Returns its code, or throws it as Error if
-  // there is a message. Throws Error(peer) if host 0 is lost.
-  ExitCode follow();
+  // Runs `work` on host 0; the other hosts take part in its children, and end as it does (tools::Job).
+  ExitCode lead(const std::function<void()>& work);
 
  private:
-  compare::ProcessPlan plan_of(const std::vector<std::string>& arguments, const std::string& log, int port) const;
-  void run_part(const std::vector<std::string>& arguments, const std::string& folder, const std::string& name,
-                int port);
-  bool has_failed();
+  tools::ProcessPlan plan_of(const std::vector<std::string>& arguments, const std::string& log) const;
 
   const Request& request_;
   const config::Experiment& experiment_;
-  launch::Nodes nodes_;
-  std::unique_ptr<Store> store_;  // null: one host
-  int64_t ranks_;
+  std::unique_ptr<tools::Job> job_;  // null: one host
   int64_t all_ranks_;
-  int number_ = 0;  // of the child, from 1
-  std::chrono::steady_clock::time_point looked_{};
 };
+
+struct Measurement {
+  std::string name;    // of the run: model and data
+  std::string folder;  // new: tune-<time>, with runs/ and logs/
+  int64_t steps = 0;   // of each run, but the first
+  Basis basis;
+};
+
+// On host 0, in the main thread: runs the children one after another, with their results in a new folder. For each
+// recorded backend and compression, `per_byte` of the basis makes the expected step equal to the recorded one, or is 0
+// if the expected step is already longer. Throws as Session::run(). Before anything starts, throws Error(plugin) for an
+// unknown backend, and Error(usage) for an unknown algorithm.
+Measurement measure(const Request& request, const config::Experiment& experiment, Session& session);
+
+// A line about what happens now, unless --quiet is given.
+void announce(const Request& request, const std::string& what);
 
 }  // namespace ddprun::tune

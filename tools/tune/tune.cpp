@@ -9,9 +9,7 @@
 
 #include "base/file.hpp"
 #include "base/version.hpp"
-#include "tools/compare/other_cpu.hpp"
 #include "tools/compare/variant.hpp"
-#include "tools/tune/measure.hpp"
 #include "tools/tune/result.hpp"
 #include "tools/tune/session.hpp"
 
@@ -57,9 +55,9 @@ void lead(const Request& request, const config::Experiment& experiment, Session&
   Result result;
   result.hosts = session.hosts();
   result.ranks = session.ranks();
-  const compare::CpuMeter meter;
+  const tools::CpuMeter meter;
   Measurement measured = measure(request, experiment, session);
-  result.other_cpu = compare::other_share({meter.use()});
+  result.other_cpu = tools::other_share({meter.use()});
   result.name = measured.name;
   result.folder = measured.folder;
   result.basis = std::move(measured.basis);
@@ -138,18 +136,7 @@ ExitCode run(const Request& given, const std::vector<std::string>& command) {
       fmt::format("ddprun = {}\n--steps = {}\n{}", version(), request.steps, config::shared_toml(loaded.experiment));
   Session session(request, loaded.experiment, ranks, identity, timeout);
   if (session.ranks() == 1) throw Error(ExitCode::usage, "tune: one rank sends nothing; give --nproc N");
-  if (!session.leads()) return session.follow();
-  try {
-    lead(request, loaded.experiment, session, command);
-    session.finish(ExitCode::ok, "");
-    return ExitCode::ok;
-  } catch (const Error& error) {
-    session.finish(error.code(), error.what());
-    throw;
-  } catch (const std::exception& error) {
-    session.finish(ExitCode::failure, error.what());
-    throw;
-  }
+  return session.lead([&] { lead(request, loaded.experiment, session, command); });
 }
 
 }  // namespace ddprun::tune

@@ -6,7 +6,6 @@
 #include "support/error_of.hpp"
 #include "support/paths.hpp"
 #include "tools/bench/plan.hpp"
-#include "tools/bench/words.hpp"
 
 namespace ddprun::bench {
 namespace {

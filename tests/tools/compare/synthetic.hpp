@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/compare/order.hpp"
+#include "tools/compare/statistics.hpp"
 
 namespace ddprun::compare {
 

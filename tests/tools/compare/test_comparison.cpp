@@ -7,9 +7,6 @@
 #include "support/contains.hpp"
 #include "tools/compare/comparison.hpp"
 #include "tools/compare/output.hpp"
-#include "tools/compare/page.hpp"
-#include "tools/compare/speedup.hpp"
-#include "tools/compare/tables.hpp"
 
 using namespace ddprun::compare;
 using ddprun::testing::contains;
@@ -139,8 +136,8 @@ TEST_CASE(
   two.throughput = 3029.55;
   const Speedup gain = speedup_of(one, two, 2);
   CHECK(gain.speedup == doctest::Approx(1.55).epsilon(0.002));
-  CHECK(gain.efficiency == doctest::Approx(0.776).epsilon(0.002));
-  CHECK(gain.time_saved == doctest::Approx(1 - 16.64 / 25.74).epsilon(0.01));
+  CHECK(gain.efficiency() == doctest::Approx(0.776).epsilon(0.002));
+  CHECK(gain.time_saved() == doctest::Approx(1 - 16.64 / 25.74).epsilon(0.01));
   CHECK(std::string(bound_of({0.0034, 0.03, 0.03, 0, 0.0022, 0})) == "compute-bound");
   CHECK(std::string(bound_of({0.5, 0.1, 0.1, 0.2, 0, 0})) == "data-bound");
   CHECK(std::string(bound_of({0.1, 0.1, 0.1, 0.5, 0, 0})) == "communication-bound");

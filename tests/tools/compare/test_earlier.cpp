@@ -4,7 +4,7 @@
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "testing/temp_dir.hpp"
-#include "tools/compare/earlier.hpp"
+#include "tools/compare/comparison.hpp"
 
 using namespace ddprun;
 using namespace ddprun::compare;

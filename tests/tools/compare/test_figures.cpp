@@ -4,7 +4,6 @@
 
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
-#include "tools/compare/ceiling.hpp"
 #include "tools/compare/figures.hpp"
 
 using namespace ddprun;

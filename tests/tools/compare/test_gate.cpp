@@ -2,7 +2,7 @@
 
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
-#include "tools/compare/gate.hpp"
+#include "tools/compare/comparison.hpp"
 
 using namespace ddprun::compare;
 using ddprun::testing::contains;

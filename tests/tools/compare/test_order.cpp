@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "tools/compare/order.hpp"
+#include "tools/compare/statistics.hpp"
 
 using ddprun::compare::turn_order;
 using Order = std::vector<std::size_t>;

@@ -8,11 +8,11 @@
 #include <string>
 #include <thread>
 
-#include "tools/compare/other_cpu.hpp"
+#include "tools/lib/other_cpu.hpp"
 
-using ddprun::compare::CpuMeter;
-using ddprun::compare::CpuUse;
-using ddprun::compare::other_share;
+using ddprun::tools::CpuMeter;
+using ddprun::tools::CpuUse;
+using ddprun::tools::other_share;
 
 namespace {
 

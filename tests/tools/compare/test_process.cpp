@@ -7,11 +7,10 @@
 #include "support/error_of.hpp"
 #include "support/process.hpp"
 #include "support/read_file.hpp"
-#include "testing/temp_dir.hpp"
-#include "tools/compare/process.hpp"
 #include "tools/compare/runner.hpp"
+#include "tools/lib/process.hpp"
 
-using namespace ddprun::compare;
+using namespace ddprun::tools;
 using namespace ddprun::testing;
 using namespace std::chrono_literals;
 
@@ -94,7 +93,7 @@ TEST_CASE("SIGTERM and SIGINT to this process end it and its children") {
 
 TEST_CASE("without ddprun there is no run folder, and one line says why") {
   const InTempDir folder;
-  CHECK(error_of([] { Runner({}, "compare", {}); }) ==
+  CHECK(error_of([] { ddprun::compare::Runner({}, "compare", {}); }) ==
         "1: compare: needs ddprun, which is neither in the folder of ddprun-compare nor on PATH");
   CHECK(std::filesystem::is_empty("."));
 }

@@ -108,12 +108,6 @@ TEST_CASE("a rank that should die and survives fails its case; one that dies pas
   CHECK(results[1].state == State::failed);
 }
 
-TEST_CASE("a skip is reported as a skip") {
-  const auto results = results_of({simple("skips", [](Context& context) { context.skip("cannot"); })});
-  CHECK(results[0].state == State::skipped);
-  CHECK(results[0].text == "cannot");
-}
-
 TEST_CASE("files and segments that a rank leaves behind are found") {
   const TempDir shared_memory;
   const std::string shared = shared_memory.path() / "segment";

@@ -8,17 +8,16 @@
 
 #include "support/read_file.hpp"
 #include "testing/temp_dir.hpp"
-#include "tools/data/catalogue.hpp"
-#include "tools/data/sha256.hpp"
+#include "tools/data/fetch.hpp"
+#include "tools/data/part_file.hpp"
 
 namespace ddprun::testing {
 
 constexpr const char* kName = "some.gz";
 
 inline std::string sha256_of(const std::string& text) {
-  fetch::Sha256 sum;
-  sum.update(text.data(), text.size());
-  return sum.hex();
+  const TempDir folder;
+  return fetch::sha256_of(folder.write("text", text));
 }
 
 class SomeFile {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "support/error_of.hpp"
-#include "tools/data/catalogue.hpp"
+#include "tools/data/fetch.hpp"
 
 using namespace ddprun;
 using namespace ddprun::fetch;

@@ -4,7 +4,7 @@
 
 #include "data/memory_dataset.hpp"
 #include "support/contains.hpp"
-#include "tools/data/dataset_sheet.hpp"
+#include "tools/data/info.hpp"
 
 using namespace ddprun;
 using namespace ddprun::info;

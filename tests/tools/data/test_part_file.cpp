@@ -21,8 +21,9 @@ TEST_CASE("a part is locked until it is released, and keeps its content") {
   const auto second = PartFile::lock(path);
   REQUIRE(second);
   CHECK(second->bytes() == 3);
-  CHECK(second->sha256() == sha256_of("abc"));
   CHECK(second->path() == path + ".part");
+  second->append("d", 1);
+  CHECK(read_file(second->path()) == "abcd");
 }
 
 TEST_CASE("a part that was started again has no old content") {
@@ -33,7 +34,6 @@ TEST_CASE("a part that was started again has no old content") {
   part->append("abcdef", 6);
   part->restart();
   part->append("xyz", 3);
-  CHECK(part->sha256() == sha256_of("xyz"));
   part->finish();
   CHECK(read_file(path) == "xyz");
   CHECK_FALSE(std::filesystem::exists(path + ".part"));

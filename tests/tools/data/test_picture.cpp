@@ -164,13 +164,3 @@ TEST_CASE("scaling does not change an image of one colour") {
     CHECK(std::count(text.begin(), text.end(), 'm') <= 2 * 32);
   }
 }
-
-TEST_CASE("enlarged, every pixel is a square") {
-  const Picture large = enlarged({1, 2, 3, {1, 2, 3, 4, 5, 6}}, 2);
-  CHECK(large.height == 2);
-  CHECK(large.width == 4);
-  CHECK(large.channels == 3);
-  CHECK(large.pixels == std::vector<uint8_t>{1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6, 1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6});
-  const Picture small = grey(2, 2, {10, 20, 30, 40});
-  CHECK(enlarged(small, 1).pixels == small.pixels);
-}

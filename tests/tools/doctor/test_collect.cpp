@@ -6,7 +6,8 @@
 #include "support/contains.hpp"
 #include "support/paths.hpp"
 #include "support/variable.hpp"
-#include "tools/doctor/collect.hpp"
+#include "testing/hosts.hpp"
+#include "tools/doctor/facts.hpp"
 #include "tree.hpp"
 
 using namespace ddprun;
@@ -124,46 +125,43 @@ TEST_CASE("limits: soft values, unlimited, and what is not reported") {
   }
 }
 
-TEST_CASE("links: the default route with the lowest metric, and only speeds that are speeds") {
+TEST_CASE("links: the MTU, and only speeds that are speeds") {
   Tree tree;
-  tree.file("/proc/net/route",
-            "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
-            "wlan0\t00000000\t010200C0\t0003\t0\t0\t600\t00000000\t0\t0\t0\n"
-            "eth0\t00000000\t010200C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"
-            "eth1\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\ngarbage\n");
   tree.file("/sys/class/net/eth0/speed", "25000\n").file("/sys/class/net/eth1/speed", "-1\n");
-  tree.file("/sys/class/net/wlan0/speed", "4294967295\n");
+  tree.file("/sys/class/net/wlan0/speed", "4294967295\n").file("/sys/class/net/eth0/mtu", "9000\n");
   std::vector<Interface> list(3);
   list[0].name = "eth0";
   list[1].name = "eth1";
   list[2].name = "wlan0";
   read_links(tree.root(), list);
-  CHECK(list[0].default_route);
-  CHECK_FALSE(list[1].default_route);
-  CHECK_FALSE(list[2].default_route);
   CHECK(list[0].speed == 25000);
+  CHECK(list[0].mtu == 9000);
   CHECK_FALSE(list[1].speed);
+  CHECK(list[1].mtu == 0);
   CHECK_FALSE(list[2].speed);
 }
 
-TEST_CASE("links: without an IPv4 route, that of IPv6; the unreachable route of lo is none") {
-  Tree tree;
-  const std::string zero(32, '0');
-  tree.file("/proc/net/ipv6_route",
-            zero + " 00 " + zero + " 00 " + zero + " ffffffff 00000001 00000000 00200200       lo\n" + zero + " 00 " +
-                zero + " 00 fe800000000000000000000000000001 00000400 00000001 00000000 00450003 eth6\n");
-  std::vector<Interface> list(2);
-  list[0].name = "lo";
-  list[1].name = "eth6";
-  read_links(tree.root(), list);
-  CHECK_FALSE(list[0].default_route);
-  CHECK(list[1].default_route);
+TEST_CASE("the default route is that of one host's interface to another network") {
+  if (!testing::Hosts::are_possible()) return;
+  const testing::Hosts hosts(1, 2);
+  const auto route_with = [&](const std::string& command) {
+    hosts.run(0, command);
+    const auto find = [](testing::Rank& rank) {
+      for (const Interface& one : interfaces("")) {
+        if (one.default_route) rank.report(one.name);
+      }
+    };
+    return testing::run_ranks(1, testing::As::processes, std::chrono::seconds(30), find, hosts.placement(1))[0].records;
+  };
+  CHECK(route_with("true").empty());
+  CHECK(route_with("ip route add default via 10.84.0.99 metric 600") == std::vector<std::string>{"eth1"});
+  CHECK(route_with("ip route add default via 10.83.0.99 metric 100") == std::vector<std::string>{"eth0"});
 }
 
 TEST_CASE("this host has a loopback interface with its address and MTU") {
   bool found = false;
   for (const Interface& interface : interfaces("")) {
-    if (!interface.loopback) continue;
+    if (!interface.is_loopback) continue;
     found = true;
     CHECK(interface.mtu > 0);
     CHECK_FALSE(interface.default_route);

@@ -5,8 +5,7 @@
 #include <cstdint>
 
 #include "support/contains.hpp"
-#include "tools/doctor/judge.hpp"
-#include "tools/doctor/output.hpp"
+#include "tools/doctor/rules.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -40,8 +39,8 @@ std::string advice(const std::vector<Finding>& findings, const std::string& name
 Interface interface(const std::string& name, const std::vector<std::string>& addresses, int64_t mtu = 1500) {
   Interface made;
   made.name = name;
-  made.up = true;
-  made.loopback = name == "lo";
+  made.is_up = true;
+  made.is_loopback = name == "lo";
   made.addresses = addresses;
   made.mtu = mtu;
   return made;
@@ -139,10 +138,10 @@ TEST_CASE("a hostname that other hosts cannot use names the address to use") {
 
 TEST_CASE("interfaces: only loopback, loopback down, no route, MTUs, a slow link") {
   Network found = network();
-  found.interfaces[1].up = false;
+  found.interfaces[1].is_up = false;
   CHECK(brief(judge_network(found), "other hosts") == "warning: no interface but loopback is up with an address");
   CHECK(main_interface(found.interfaces) == nullptr);
-  found.interfaces[0].up = false;
+  found.interfaces[0].is_up = false;
   CHECK(contains(advice(judge_network(found), "lo"), "ip link set lo up"));
   CHECK(brief(judge_network(found), "lo").starts_with("error: down"));
 
@@ -151,7 +150,7 @@ TEST_CASE("interfaces: only loopback, loopback down, no route, MTUs, a slow link
   CHECK(brief(judge_network(found), "other hosts") == "note: no default route");
   found.interfaces.push_back(interface("ib0", {"10.1.0.3"}, 9000));
   CHECK(brief(judge_network(found), "MTU") == "note: eth0 has 1500, ib0 has 9000");
-  found.interfaces[2].up = false;
+  found.interfaces[2].is_up = false;
   CHECK(brief(judge_network(found), "MTU").empty());
 
   found = network();

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/contains.hpp"
-#include "tools/doctor/judge_peers.hpp"
+#include "tools/doctor/peers.hpp"
 
 using namespace ddprun;
 using namespace ddprun::doctor;
@@ -37,9 +37,9 @@ PeersReport report_of(std::size_t hosts) {
       pair.from = from;
       pair.to = to;
       pair.interface = "eth0";
-      pair.round_trip = 50e-6;
-      pair.bandwidth = 10 * kGigabit;
-      pair.clock_ahead = 0.001;
+      pair.round_trip_s = 50e-6;
+      pair.bandwidth_bytes_per_s = 10 * kGigabit;
+      pair.clock_ahead_s = 0.001;
       pair.path_mtu = 1500;
       report.pairs.push_back(pair);
     }
@@ -90,14 +90,14 @@ TEST_CASE("a host's own error is one finding, not one per pair") {
 
 TEST_CASE("one direction much slower, and one pair much slower than the others") {
   auto report = report_of(2);
-  report.pairs[0].bandwidth = kGigabit;
+  report.pairs[0].bandwidth_bytes_per_s = kGigabit;
   CHECK(contains(problems(report), "warning: node0 -> node1: 1 Gbit/s, the other direction 10 Gbit/s"));
-  report.pairs[0].bandwidth = 6 * kGigabit;
+  report.pairs[0].bandwidth_bytes_per_s = 6 * kGigabit;
   CHECK(problems(report).empty());
 
   report = report_of(4);
   for (PeerPair& pair : report.pairs) {
-    if (pair.from + pair.to == 5) pair.bandwidth = kGigabit;  // 2 and 3, both ways
+    if (pair.from + pair.to == 5) pair.bandwidth_bytes_per_s = kGigabit;  // 2 and 3, both ways
   }
   CHECK(contains(problems(report), "warning: node2 -> node3: 1 Gbit/s, the median of all pairs 10 Gbit/s"));
   CHECK_FALSE(contains(problems(report), "node1"));
@@ -105,9 +105,9 @@ TEST_CASE("one direction much slower, and one pair much slower than the others")
 
 TEST_CASE("large packets that are lost, and a test that broke off") {
   auto report = report_of(2);
-  report.pairs[0].bandwidth = 0;
+  report.pairs[0].bandwidth_bytes_per_s = 0;
   CHECK(contains(problems(report), "error: node0 -> node1: small messages arrive, large ones do not -> "));
-  report.pairs[0].bandwidth.reset();
+  report.pairs[0].bandwidth_bytes_per_s.reset();
   report.pairs[0].error = "Connection reset by peer";
   CHECK(contains(problems(report), "error: node0 -> node1: connected, then: Connection reset by peer"));
 }
@@ -126,14 +126,14 @@ TEST_CASE("MTUs that differ between hosts or on the way") {
 TEST_CASE("a clock that differs by more than a second, once per host") {
   auto report = report_of(3);
   for (PeerPair& pair : report.pairs) {
-    if (pair.to == 2) pair.clock_ahead = 61;
-    if (pair.from == 2) pair.clock_ahead = -61;
+    if (pair.to == 2) pair.clock_ahead_s = 61;
+    if (pair.from == 2) pair.clock_ahead_s = -61;
   }
   CHECK(problems(report).find('\n') == problems(report).size() - 1);
   CHECK(contains(problems(report), "warning: clock of node2: 1 min 01 s ahead of that of node0 -> set the clocks"));
-  for (PeerPair& pair : report.pairs) pair.clock_ahead = pair.from < pair.to ? -2.0 : 2.0;
+  for (PeerPair& pair : report.pairs) pair.clock_ahead_s = pair.from < pair.to ? -2.0 : 2.0;
   CHECK(contains(problems(report), "clock of node1: 2.00 s behind that of node0"));
-  for (PeerPair& pair : report.pairs) pair.clock_ahead = 1.0;
+  for (PeerPair& pair : report.pairs) pair.clock_ahead_s = 1.0;
   CHECK(problems(report).empty());
 }
 
@@ -150,7 +150,7 @@ TEST_CASE("versions that differ, and hosts of one name") {
 TEST_CASE("values that no network gives do no harm") {
   auto report = report_of(3);
   for (const double odd : {std::numeric_limits<double>::infinity(), -1.0, 1e308, 5e-324}) {
-    for (PeerPair& pair : report.pairs) pair.bandwidth = pair.round_trip = pair.clock_ahead = odd;
+    for (PeerPair& pair : report.pairs) pair.bandwidth_bytes_per_s = pair.round_trip_s = pair.clock_ahead_s = odd;
     for (PeerHost& host : report.hosts) host.mtu = 0;
     judge_peers(report);
     CHECK_FALSE(peers_text(report).empty());
@@ -162,7 +162,7 @@ TEST_CASE("values that no network gives do no harm") {
 TEST_CASE("the table has a row per ordered pair, and the JSON has all values") {
   auto report = report_of(2);
   report.pairs[1].connect_errno = ECONNREFUSED;
-  report.pairs[1].bandwidth.reset();
+  report.pairs[1].bandwidth_bytes_per_s.reset();
   const std::string text = peers_text(report);
   CHECK(
       contains(text, "node0 (rank 0)  node1 (rank 2)  eth0       10.0.0.2  40000     50.0 us      10      1500  ok\n"));

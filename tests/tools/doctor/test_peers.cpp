@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>  // Boost.Asio 1.74 needs it and does not include it
+
+#include <boost/asio.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -19,16 +22,15 @@
 #include "support/read_file.hpp"
 #include "testing/hosts.hpp"
 #include "testing/temp_dir.hpp"
-#include "tools/doctor/judge_peers.hpp"
 #include "tools/doctor/peer_link.hpp"
 #include "tools/doctor/peers.hpp"
-#include "tools/doctor/socket_io.hpp"
 
 using namespace ddprun;
 using namespace ddprun::doctor;
 using namespace ddprun::testing;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using Endpoint = boost::asio::ip::tcp::endpoint;
 
 namespace {
 
@@ -164,9 +166,8 @@ TEST_CASE("a host that cannot listen, or lacks the interface, is an error of tha
   CHECK(pair_of(result, 0, 2).at("bandwidth_bytes_per_s") > 0);
   CHECK(contains(pair_of(result, 0, 1).at("error"), "nowhere0"));
 
-  UniqueFd socket;
-  int port = 0;
-  REQUIRE(listen_on("127.0.0.1", port, socket) == 0);
+  const PeerListener other("127.0.0.1", 0);
+  const int port = other.port();
   const auto busy = result_of(over_loopback({"a", "b"}, [&](int rank, PeersOptions& options) {
     if (rank == 1) options.port = port;
   }));
@@ -199,40 +200,43 @@ TEST_CASE("a host that dies before its test is an error; the others test") {
   CHECK(pair_of(result, 2, 0).at("bandwidth_bytes_per_s") > 0);
 }
 
-TEST_CASE("a server serves nobody without the token, and ends while connections are idle") {
-  const std::string token = random_token();
-  CHECK(token.size() == 32);
-  CHECK(token != random_token());
+TEST_CASE("a listener serves only the client with the ticket, and dismisses silent, wrong and early ones") {
+  const std::string ticket = random_token();
+  CHECK(ticket.size() == 32);
+  CHECK(ticket != random_token());
   PeerHost to;
   to.address = "127.0.0.1";
-  std::vector<UniqueFd> idle(70);  // more than are served at a time
-  {
-    PeerServer server("127.0.0.1", 0, token);
-    to.port = server.port();
-    const PeersOptions options = quick("", "");
-    CHECK(measure(to, token, options).error.empty());
-    const PeerPair refused = measure(to, random_token(), options);
-    CHECK(refused.connect_errno == 0);
-    CHECK_FALSE(refused.error.empty());
-    CHECK_FALSE(refused.round_trip);
-    for (auto& one : idle) CHECK(connect_to("127.0.0.1", to.port, Clock::now() + seconds(5), one) == 0);
-  }
-  CHECK(measure(to, token, quick("", "")).connect_errno == ECONNREFUSED);
-}
+  auto listener = std::make_unique<PeerListener>(to.address, 0);
+  to.port = listener->port();
+  const auto measured_with = [&](const std::string& presented, milliseconds limit) {
+    std::thread server([&] { listener->serve(ticket, limit); });
+    const PeerPair pair = measure(to, presented, quick("", ""));
+    server.join();
+    return pair;
+  };
+  CHECK(measured_with(ticket, seconds(5)).error.empty());
+  const PeerPair refused = measured_with(random_token(), milliseconds(200));
+  CHECK(refused.connect_errno == 0);
+  CHECK_FALSE(refused.error.empty());
+  CHECK_FALSE(refused.round_trip_s);
 
-TEST_CASE("garbage after the token ends the connection, not the server") {
-  const std::string token = random_token();
-  PeerServer server("127.0.0.1", 0, token);
-  for (const std::string& garbage : {std::string("x"), std::string("S\xff\xff\xff\xff\xff\xff\xff\xff", 9)}) {
-    UniqueFd socket;
-    REQUIRE(connect_to("127.0.0.1", server.port(), Clock::now() + seconds(5), socket) == 0);
-    const std::string text = token + garbage;
-    CHECK(send_all(socket.get(), text.data(), text.size(), Clock::now() + seconds(5)) == 0);
-  }
-  PeerHost to;
-  to.address = "127.0.0.1";
-  to.port = server.port();
-  CHECK(measure(to, token, quick("", "")).error.empty());
+  boost::asio::io_context context;
+  const Endpoint at(boost::asio::ip::make_address(to.address), static_cast<uint16_t>(to.port));
+  Endpoint::protocol_type::socket silent(context), garbage(context);
+  silent.connect(at);
+  garbage.connect(at);
+  boost::asio::write(garbage, boost::asio::buffer(std::string("GET / HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n")));
+  CHECK(measured_with(ticket, seconds(5)).error.empty());
+
+  // What follows the ticket may be garbage too: that client is served nothing, and the next one is.
+  Endpoint::protocol_type::socket odd(context);
+  odd.connect(at);
+  boost::asio::write(odd, boost::asio::buffer(ticket + std::string("S\xff\xff\xff\xff\xff\xff\xff\xff", 9)));
+  odd.close();
+  listener->serve(ticket, seconds(5));
+  CHECK(measured_with(ticket, seconds(5)).error.empty());
+  listener.reset();
+  CHECK(measure(to, ticket, quick("", "")).connect_errno == ECONNREFUSED);
 }
 
 TEST_CASE("the interface: named, by variable, towards the master, by default route") {
@@ -240,10 +244,10 @@ TEST_CASE("the interface: named, by variable, towards the master, by default rou
   const auto set = [&](std::size_t at, const char* name, const char* address, bool up) {
     list[at].name = name;
     list[at].addresses = {address};
-    list[at].up = up;
+    list[at].is_up = up;
   };
   set(0, "lo", "127.0.0.1", true);
-  list[0].loopback = true;
+  list[0].is_loopback = true;
   set(1, "eth0", "10.0.0.1", true);
   set(2, "eth1", "10.1.0.1", true);
   set(3, "eth2", "10.2.0.1", false);
@@ -311,9 +315,8 @@ std::string doctor_on_both(const Hosts& hosts, const std::function<std::string(i
   const std::string place = folder.path().string();
   const auto body = [&](Rank& rank) {
     const std::string number = std::to_string(rank.rank());
-    UniqueFd agent;  // of torchrun, on the first host
-    int port = kAgentPort;
-    if (rank.rank() == 0 && listen_on(hosts.address(0), port, agent) != 0) throw std::runtime_error("no agent");
+    std::unique_ptr<PeerListener> agent;  // of torchrun, on the first host
+    if (rank.rank() == 0) agent = std::make_unique<PeerListener>(hosts.address(0), kAgentPort);
     const std::string command = variables(rank.rank()) + " timeout 60 " + DOCTOR_PROGRAM +
                                 " --peers --seconds 0.05 --timeout 20 " + arguments(rank.rank()) + " >" + place +
                                 "/out." + number + " 2>&1";

@@ -6,7 +6,6 @@
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
-#include "tools/export/csv.hpp"
 #include "tools/export/export.hpp"
 #include "tools/report/some_run.hpp"
 

@@ -1,11 +1,10 @@
-#include "tools/predict/bench_rows.hpp"
+#include "tools/predict/links.hpp"
 
 #include <doctest/doctest.h>
 
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "tools/predict/inputs.hpp"
-#include "tools/predict/links.hpp"
 
 using namespace ddprun;
 using namespace ddprun::testing;

@@ -151,24 +151,3 @@ TEST_CASE("more hosts take longer, one by one for the ring, and doubled for all"
     RC_ASSERT(seconds(algorithm, power) <= seconds(algorithm, 2 * power));  // equal: the hosts themselves are slower
   }));
 }
-
-TEST_CASE("ring and tree cross where their times are equal") {
-  int crossed = 0;
-  CHECK(rc::check([&] {
-    const Links links = any_links();
-    const Algorithm tree = *rc::gen::element(Algorithm::tree, Algorithm::doubling);
-    const Shape shape = {*rc::gen::inRange<int64_t>(3, 4096), 1};
-    const auto found = crossing(links, tree, Algorithm::ring, shape);
-    const auto ahead = [&](double bytes) {
-      return allreduce_seconds(links, tree, shape, bytes) - allreduce_seconds(links, Algorithm::ring, shape, bytes);
-    };
-    if (!found) {
-      RC_ASSERT(ahead(1) > 0 || ahead(1 << 30) <= 0);
-      return;
-    }
-    ++crossed;
-    RC_ASSERT(ahead(*found) > 0);
-    RC_ASSERT(ahead(*found - 1) <= 0);
-  }));
-  CHECK(crossed > 0);
-}

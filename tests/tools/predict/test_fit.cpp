@@ -1,4 +1,4 @@
-#include "tools/predict/fit.hpp"
+#include "tools/predict/links.hpp"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

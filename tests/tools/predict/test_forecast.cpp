@@ -4,11 +4,10 @@
 
 #include <rapidcheck.h>
 
-#include <set>
 
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
-#include "tools/predict/fit.hpp"
+#include "tools/predict/links.hpp"
 
 using namespace ddprun;
 using namespace ddprun::predict;
@@ -145,24 +144,6 @@ TEST_CASE("Amdahl: what the optimizer takes is the limit, and communication lowe
   CHECK(fast.methods[0].best.times == doctest::Approx(0.007 / (0.006 / 64 + 0.001)).epsilon(1e-3));
   CHECK(slow.methods[0].best.times < fast.methods[0].best.times);
   CHECK(slow.methods[0].best.ranks < 64);
-}
-
-TEST_CASE("the ring is compared with the other algorithms of its backend, not with those of another one") {
-  const auto rows = rows_of("ucx", "ring", {5e-5, 1e-9}) + rows_of("ucx", "tree", {5e-5, 1e-9}) +
-                    rows_of("gloo", "ring", {5e-5, 1e-9});
-  const auto made = forecast(some_recording(), fit_links(rows, 1), {1, 2, 4}, 1, {});
-  REQUIRE(made.crossings.size() == 2);
-  CHECK_FALSE(made.crossings[0].bytes);  // two hosts: one message less and as many bytes
-  // 2 alpha + 2 S beta = 6 alpha + 1.5 S beta
-  CHECK(*made.crossings[1].bytes == doctest::Approx(8 * 5e-5 / 1e-9).epsilon(1e-3));
-
-  const auto of_gloo = rows_of("gloo", "ring", {5e-5, 1e-9}) + rows_of("gloo", "tree", {5e-5, 1e-9}) +
-                       rows_of("gloo", "doubling", {5e-5, 1e-9});
-  std::set<std::string> others;
-  for (const Crossing& one : forecast(some_recording(), fit_links(of_gloo, 1), {4}, 1, {}).crossings) {
-    others.insert(one.other);
-  }
-  CHECK(others == std::set<std::string>{"doubling", "tree"});
 }
 
 TEST_CASE("what is not covered is left out, or refused if it was asked for") {

@@ -1,4 +1,4 @@
-#include "tools/predict/replay.hpp"
+#include "tools/predict/recording.hpp"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

@@ -5,8 +5,7 @@
 
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
-#include "tools/compare/space.hpp"
-#include "tools/sweep/output.hpp"
+#include "tools/compare/variant.hpp"
 #include "tools/sweep/sweep.hpp"
 
 using namespace ddprun::sweep;

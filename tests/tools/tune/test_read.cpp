@@ -1,4 +1,4 @@
-#include "tools/tune/read.hpp"
+#include "tools/tune/result.hpp"
 
 #include <doctest/doctest.h>
 

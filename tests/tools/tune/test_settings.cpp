@@ -1,4 +1,4 @@
-#include "tools/tune/settings.hpp"
+#include "tools/tune/model.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,288 @@
+#include "tools/lib/job.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/log.hpp"
+#include "ddprun/error.hpp"
+#include "launch/first_cause.hpp"
+#include "launch/meeting.hpp"
+#include "launch/net/address.hpp"
+#include "launch/net/connection.hpp"
+
+namespace ddprun::tools {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLook{1000};  // between two questions whether a part has failed
+// How long process 0 waits for another part after its part has ended: longer than run_process() needs to kill a child.
+constexpr milliseconds kEnds = kGrace + kLook + milliseconds(10000);
+constexpr milliseconds kHear{5000};  // until every running process has heard of a failure
+constexpr milliseconds kLeave{5000};
+// Between two runs. A process 0 that has ended is noticed at once.
+constexpr milliseconds kNextRun = std::chrono::hours(24 * 365);
+
+milliseconds since(Clock::time_point begin) {
+  return std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
+}
+
+bool is_good(const ProcessEnd& end) {
+  return end.ending == Ending::exited && end.code == 0;
+}
+
+std::string text_of(const ProcessEnd& end, const std::string& log) {
+  constexpr int kSignal = 128;
+  if (end.code > kSignal && end.code != static_cast<int>(ExitCode::interrupted) &&
+      end.code != static_cast<int>(ExitCode::terminated)) {
+    return fmt::format("killed by signal {}", end.code - kSignal);
+  }
+  return last_line_of(log);
+}
+
+// For launch::first_cause(): times of several hosts cannot be compared.
+launch::RankEnd rank_end_of(int index, const json& part) {
+  launch::RankEnd end;
+  end.rank = index;
+  end.exit_code = part.at("code");
+  end.killed_by_launcher = part.at("ending") == Ending::ended_early;
+  if (end.exit_code > 128) end.signal = end.exit_code - 128;
+  return end;
+}
+
+CpuUse cpu_of(const json& part) {
+  return {part.at("machine"), part.at("all"), part.at("busy"), part.at("own")};
+}
+
+}  // namespace
+
+std::unique_ptr<Job> Job::find(const console::NodeOptions& options) {
+  console::use_local_rank(options);
+  const auto world = console::discover(options, std::nullopt);
+  if (world ? world->size == 1 : options.nnodes.value_or(1) == 1) return nullptr;
+  launch::forget_launcher();
+  std::unique_ptr<Job> job(new Job);
+  job->options_ = options;
+  job->world_ = world;
+  return job;
+}
+
+void Job::open_store(bool insecure, milliseconds timeout) {
+  if (world_) {
+    world_->insecure = insecure;
+    index_ = world_->rank;
+    count_ = world_->size;
+    store_ = launch::open_store(*world_, timeout);
+    address_ = world_->address;
+    const launch::StoreAddress* const server = store_->server();  // none: the folder of a job on one host
+    at_ = server == nullptr ? launch::StoreAddress{"127.0.0.1", 0, {}} : *server;
+    return;
+  }
+  const launch::Nodes nodes = console::nodes_of(options_, insecure, timeout);
+  index_ = nodes.rank;
+  count_ = nodes.count;
+  at_ = {nodes.master_addr, nodes.master_port, nodes.secret};
+  store_ = leads() ? launch::hosted_store(at_, timeout) : launch::net_store(at_, timeout);
+  launch::World node;
+  node.rank = index_;
+  node.size = count_;
+  node.master_addr = nodes.master_addr;
+  launch::find_place(node, *store_, timeout);
+  address_ = node.address;
+}
+
+std::vector<std::vector<int64_t>> Job::meet(Terms terms) {
+  open_store(terms.insecure, terms.timeout);
+  launch::compare_identities(*store_, index_, count_, terms.identity, terms.timeout,
+                             {.process = process(), .differ = terms.differ, .advice = terms.advice});
+  if (world_) std::fill(terms.counts.begin(), terms.counts.end(), 1);
+  const json own = {{"host", launch::host_name()}, {"counts", terms.counts}};
+  std::vector<std::vector<int64_t>> counts;
+  for (const std::string& text : store_->allgather("parts", index_, count_, own.dump(), terms.timeout)) {
+    const json part = json::parse(text);
+    hosts_.push_back(part.at("host"));
+    counts.push_back(part.at("counts"));
+  }
+  return counts;
+}
+
+std::string Job::text() const {
+  return world_ ? "ranks of " + world_->launcher : std::to_string(count_) + " nodes";
+}
+
+// The place of this process's child in the run.
+void Job::place(ProcessPlan& plan, int port) const {
+  const auto add = [&](const std::string& name, const std::string& value) {
+    if (world_) {
+      plan.environment.push_back(name + "=" + value);
+    } else {
+      plan.command.insert(plan.command.end(), {name, value});
+    }
+  };
+  if (world_) {
+    add("RANK", std::to_string(index_));
+    add("WORLD_SIZE", std::to_string(count_));
+    add("LOCAL_RANK", std::to_string(world_->local_rank));
+    add("LOCAL_WORLD_SIZE", std::to_string(world_->local_size));
+    add("MASTER_ADDR", at_.host);
+    add("MASTER_PORT", std::to_string(port));
+    return;
+  }
+  add("--nnodes", std::to_string(count_));
+  add("--node-rank", std::to_string(index_));
+  add("--master-addr", at_.host);
+  add("--master-port", std::to_string(port));
+  if (options_.nproc) add("--nproc-per-node", std::to_string(*options_.nproc));
+}
+
+void Job::begin(json what, ProcessPlan& plan) {
+  ++leg_;
+  const int port = launch::free_port(at_.host);
+  place(plan, port);
+  what["port"] = port;
+  store_->set(key("run"), what.dump());
+}
+
+bool Job::failed() {
+  if (Clock::now() - looked_ < kLook) return false;
+  looked_ = Clock::now();
+  try {
+    store_->get(key("failed"), milliseconds(0));
+    hear();
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::rendezvous) throw;
+    return false;
+  }
+}
+
+// Reports to process 0 that this process runs, and has heard of the failure.
+void Job::hear() {
+  if (heard_ == leg_) return;
+  heard_ = leg_;
+  store_->set(key("heard", index_), "");
+}
+
+// This process's part of the run has ended.
+void Job::announce(const ProcessEnd& end, const std::string& text, const std::string& log, const CpuUse& cpu) {
+  if (!is_good(end)) {
+    try {
+      store_->set(key("failed"), "");
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::rendezvous) throw;  // another one was first
+    }
+  }
+  const json part = {{"ending", end.ending},
+                     {"code", end.code},
+                     {"text", text},
+                     {"log", log},
+                     {"cpu", {{"machine", cpu.machine}, {"all", cpu.all}, {"busy", cpu.busy}, {"own", cpu.own}}}};
+  hear();
+  store_->set(key("end", index_),
+              part.dump(-1, ' ', false, json::error_handler_t::replace));  // a log may have any bytes
+}
+
+void Job::collect(ChildEnd& end, std::vector<CpuUse>& cpu) {
+  announce(end.process, text_of(end.process, end.log), end.log, cpu.front());
+  std::vector<json> parts;
+  std::vector<launch::RankEnd> ends;
+  const auto begin = Clock::now();
+  for (int index = 0; index < count_; ++index) {
+    json part;
+    try {
+      if (!end.is_good()) store_->get(key("heard", index), kHear - since(begin));
+      part = json::parse(store_->get(key("end", index), kEnds - since(begin)));
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::rendezvous) throw;
+      part = {
+          {"ending", Ending::exited}, {"code", ExitCode::peer}, {"text", "its process does not answer"}, {"log", ""}};
+    }
+    const Ending ending = part.at("ending");
+    if (ending == Ending::interrupted || ending == Ending::terminated) end.process.ending = ending;
+    ends.push_back(rank_end_of(index, part));
+    if (index != index_ && part.contains("cpu")) cpu.push_back(cpu_of(part.at("cpu")));
+    parts.push_back(std::move(part));
+  }
+  const launch::RankEnd* cause = launch::first_cause(ends);
+  if (cause == nullptr || cause->rank == index_ || end.process.ending == Ending::timed_out) return;
+  const json& part = parts[static_cast<std::size_t>(cause->rank)];
+  const std::string host = hosts_[static_cast<std::size_t>(cause->rank)];
+  end.process.code = static_cast<int>(launch::exit_code_of(*cause));
+  end.cause = fmt::format("{} {} ({}): {}", process(), cause->rank, host, part.at("text").get<std::string>());
+  end.log = host + ":" + part.at("log").get<std::string>();
+}
+
+void Job::finish(ExitCode code, const std::string& message) noexcept {
+  ++leg_;
+  try {
+    store_->set(key("run"), json{{"code", code}, {"message", message}}.dump());
+    store_->allgather("finished", index_, count_, "", kLeave);
+  } catch (const std::exception& error) {
+    log::debug(error.what());  // the others are gone
+  }
+}
+
+ExitCode Job::lead(const std::function<ExitCode()>& work) try {
+  const ExitCode code = work();
+  finish(code, "");
+  return code;
+} catch (const Error& error) {
+  finish(error.code(), error.what());
+  throw;
+} catch (const std::exception& error) {
+  finish(ExitCode::failure, error.what());
+  throw;
+}
+
+void Job::run_part(ProcessPlan plan, const json& what) {
+  place(plan, what.at("port"));
+  std::exception_ptr lost;  // process 0
+  plan.end_early = [&] {
+    try {
+      return failed();
+    } catch (const Error&) {
+      lost = std::current_exception();
+      return true;
+    }
+  };
+  ProcessEnd end;
+  std::string text;
+  const CpuMeter meter;
+  try {
+    const std::string folder = what.at("folder");
+    for (const char* part : {"/runs", "/logs"}) std::filesystem::create_directories(folder + part);
+    end = run_process(plan);
+    text = text_of(end, plan.log);
+  } catch (const std::exception& error) {
+    end.code = static_cast<int>(ExitCode::failure);
+    text = error.what();
+  }
+  if (lost) std::rethrow_exception(lost);
+  announce(end, text, plan.log, meter.use());
+}
+
+ExitCode Job::follow(const std::function<ProcessPlan(const json&)>& plan_of) {
+  while (true) {
+    ++leg_;
+    const json text = json::parse(store_->get(key("run"), kNextRun));
+    if (!text.contains("code")) {
+      run_part(plan_of(text), text);
+      continue;
+    }
+    try {
+      store_->allgather("finished", index_, count_, "", kLeave);
+    } catch (const Error& error) {
+      log::debug(error.what());  // process 0 has not waited
+    }
+    const ExitCode code = text.at("code");
+    if (const std::string message = text.at("message"); !message.empty()) throw Error(code, message);
+    return code;
+  }
+}
+
+}  // namespace ddprun::tools

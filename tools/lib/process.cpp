@@ -1,0 +1,151 @@
+#include "tools/lib/process.hpp"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <fstream>
+
+#include "base/file.hpp"
+#include "launch/child.hpp"
+#include "launch/signals.hpp"
+
+namespace ddprun::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kTick{100};
+
+class RunningProcess {
+ public:
+  explicit RunningProcess(const ProcessPlan& plan) : plan_(plan), log_(plan.log), start_(Clock::now()) {
+    child_ = launch::spawn(plan.command, launch::environment_with(plan.environment));  // it ends with this process
+  }
+  ~RunningProcess() {
+    if (reaped_) return;
+    ::kill(-child_.pid, SIGKILL);
+    wait(0);
+  }
+  RunningProcess(const RunningProcess&) = delete;
+  RunningProcess& operator=(const RunningProcess&) = delete;
+
+  ProcessEnd run() {
+    while (!wait(WNOHANG)) turn();
+    while (copy(child_.out) || copy(child_.err)) {
+    }
+    if (plan_.end_early && !asked_) plan_.end_early();
+    log_.close();
+    return {ending_, code_};
+  }
+
+ private:
+  void turn() {
+    std::array<pollfd, 3> entries{
+        {{signals_.fd(), POLLIN, 0}, {child_.out.get(), POLLIN, 0}, {child_.err.get(), POLLIN, 0}}};
+    ::poll(entries.data(), entries.size(), static_cast<int>(kTick.count()));
+    copy(child_.out);
+    copy(child_.err);
+    while (const auto signal = signals_.next()) {
+      if (*signal != SIGCHLD) on_signal(*signal);
+    }
+    const auto now = Clock::now();
+    if (!asked_ && plan_.timeout && now - start_ >= *plan_.timeout) ask(Ending::timed_out);
+    if (!asked_ && now - looked_ >= kTick) {
+      looked_ = now;
+      if (plan_.end_early && plan_.end_early()) ask(Ending::ended_early);
+    }
+    if (asked_ && now - *asked_ >= kGrace) ::kill(-child_.pid, SIGKILL);
+  }
+
+  void on_signal(int signal) {
+    const Ending ending = signal == SIGINT ? Ending::interrupted : Ending::terminated;
+    const bool again = ending_ == Ending::interrupted || ending_ == Ending::terminated;
+    if (again) ::kill(-child_.pid, SIGKILL);
+    if (asked_) {
+      ending_ = ending;  // it is ending already
+    } else {
+      ask(ending);
+    }
+  }
+
+  void ask(Ending why) {
+    ending_ = why;
+    asked_ = Clock::now();
+    ::kill(child_.pid, SIGTERM);
+  }
+
+  // Reads one buffer of its output. True if there may be more.
+  bool copy(UniqueFd& pipe) {
+    if (!pipe) return false;
+    std::array<char, 65536> buffer;
+    const ssize_t got = ::read(pipe.get(), buffer.data(), buffer.size());
+    if (got == 0) pipe.reset();
+    if (got <= 0) return false;
+    const std::string_view text(buffer.data(), static_cast<std::size_t>(got));
+    log_.write(text);
+    if (plan_.echo) OutputFile("stderr", ::dup(STDERR_FILENO)).write(text);
+    return true;
+  }
+
+  bool wait(int options) {
+    siginfo_t info{};
+    const auto id = static_cast<id_t>(child_.pid);
+    int result = 0;
+    while ((result = ::waitid(P_PID, id, &info, WEXITED | WNOWAIT | options)) < 0 && errno == EINTR) {
+    }
+    if (result != 0 || info.si_pid == 0) return false;
+    ::kill(-child_.pid, SIGKILL);  // the rest of its group, while its process ID is still in use
+    int status = 0;
+    while (::waitpid(child_.pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    reaped_ = true;
+    code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return true;
+  }
+
+  const ProcessPlan& plan_;
+  OutputFile log_;
+  launch::Signals signals_;
+  launch::Child child_;
+  const Clock::time_point start_;
+  Clock::time_point looked_{};
+  std::optional<Clock::time_point> asked_;  // when its end was requested
+  Ending ending_ = Ending::exited;
+  bool reaped_ = false;
+  int code_ = 0;
+};
+
+}  // namespace
+
+ProcessEnd run_process(const ProcessPlan& plan) {
+  return RunningProcess(plan).run();
+}
+
+ExitCode ChildEnd::code() const {
+  if (process.ending == Ending::interrupted) return ExitCode::interrupted;
+  if (process.ending == Ending::terminated) return ExitCode::terminated;
+  return process.code >= 1 && process.code <= 6 ? static_cast<ExitCode>(process.code) : ExitCode::failure;
+}
+
+std::string ChildEnd::why() const {
+  if (!cause.empty()) return cause;
+  if (process.ending == Ending::timed_out) return "it took longer than --timeout";
+  const std::string last = last_line_of(log);
+  return last.empty() ? "exit code " + std::to_string(process.code) : last;
+}
+
+std::string last_line_of(const std::string& path) {
+  std::ifstream file(path);
+  std::string last;
+  for (std::string line; std::getline(file, line);) {
+    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
+  }
+  return last;
+}
+
+}  // namespace ddprun::tools

@@ -1,0 +1,55 @@
+// lib: what several tools need: the processes of a job, children, and their CPU time. This file: runs ddprun once as a
+// child process.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ddprun/error.hpp"
+
+namespace ddprun::tools {
+
+struct ProcessPlan {
+  std::vector<std::string> command;                  // argv; command[0] is a path
+  std::vector<std::string> environment;              // further variables: "NAME=value"
+  std::string log;                                   // new file for its output
+  std::optional<std::chrono::milliseconds> timeout;  // from its start to its end
+  bool echo = false;                                 // also copy its output to stderr
+  // Called every tenth of a second while it runs, and once after its end; true requests an early end, as SIGTERM does.
+  std::function<bool()> end_early;
+};
+
+enum class Ending { exited, ended_early, timed_out, interrupted, terminated };
+
+struct ProcessEnd {
+  Ending ending = Ending::exited;
+  int code = 0;  // exit code, or 128 + signal
+};
+
+// Runs it to its end. SIGINT or SIGTERM to this process is passed on as SIGTERM, so the job finishes a step and
+// commits. If that takes longer than `kGrace`, or on a second signal, it is killed. Its processes end with it, and with
+// this process (PR_SET_PDEATHSIG; the launcher's guardian ends its ranks). Call it on the main thread, before any other
+// thread starts. Throws Error(failure) if the program cannot be started or the log cannot be written.
+constexpr std::chrono::milliseconds kGrace{10000};
+ProcessEnd run_process(const ProcessPlan& plan);
+
+// A child and what is known about its end.
+struct ChildEnd {
+  ProcessEnd process;
+  std::string log;    // file with its output
+  std::string cause;  // of its failure, if another process of the job reported it
+
+  bool is_good() const { return process.ending == Ending::exited && process.code == 0; }
+  bool was_asked() const { return process.ending == Ending::interrupted || process.ending == Ending::terminated; }
+  // If it did not end well: the exit code to end with, and why in words, which may be the last line of its log.
+  ExitCode code() const;
+  std::string why() const;
+};
+
+// The last non-empty line of a log: a failed run reports its cause there.
+std::string last_line_of(const std::string& path);
+
+}  // namespace ddprun::tools
