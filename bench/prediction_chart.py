@@ -2,11 +2,8 @@
 
 import json
 import os
-import pathlib
 import subprocess
-import tempfile
 
-CHARTS = pathlib.Path(__file__).resolve().parents[1] / "tools" / "report" / "share" / "charts.py"
 PYTHON = "DDPRUN_CHARTS_PYTHON"
 
 
@@ -38,9 +35,9 @@ def specification(title, rows):
 
 
 def draw(path, title, rows):
-    request = {"config": {"font": "sans-serif"}, "scale": 1,
-               "charts": [{"path": str(path), "spec": specification(title, rows)}]}
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump(request, file)
-        file.flush()
-        subprocess.run([os.environ[PYTHON], CHARTS, "render", file.name], check=True)
+    """As PNG."""
+    draw = "import json, sys, vl_convert; sys.stdout.buffer.write(vl_convert.vegalite_to_png(json.load(sys.stdin)))"
+    spec = {**specification(title, rows), "config": {"font": "sans-serif"}}
+    with open(path, "wb") as file:
+        subprocess.run([os.environ[PYTHON], "-c", draw], input=json.dumps(spec).encode(), stdout=file,
+                       check=True)

@@ -1,5 +1,5 @@
-# The files that draw reports, in share/ddprun of the build folder and of the prefix: the page's style and script, and
-# Vega from the Python package vl-convert-python. DDPRUN_CHARTS_PYTHON is a Python with that package; in a clone,
+# The files that draw reports, in share/ddprun of the build folder and of the prefix: the templates of pages and charts,
+# and Vega from the Python package vl-convert-python. DDPRUN_CHARTS_PYTHON is a Python with that package; in a clone,
 # ./ddprun installs one. Without it, a message says so, and `ddprun report` reports what is missing.
 set(ddprun_charts_python "$ENV{DDPRUN_CHARTS_PYTHON}")
 if(NOT ddprun_charts_python)
@@ -12,7 +12,8 @@ endif()
 set(DDPRUN_CHARTS_PYTHON "${ddprun_charts_python}" CACHE FILEPATH "Python with vl-convert-python, which draws charts")
 
 set(ddprun_share ${PROJECT_BINARY_DIR}/share/ddprun)
-set(ddprun_share_files page.css page.js charts.py)
+set(ddprun_share_files axes.json bars.json charts.py frame.json histogram.json lines.json page.css page.html page.js
+                       shares.json table.html theme.json timeline.json)
 foreach(file ${ddprun_share_files})
   configure_file(${PROJECT_SOURCE_DIR}/tools/report/share/${file} ${ddprun_share}/${file} COPYONLY)
 endforeach()

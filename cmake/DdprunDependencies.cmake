@@ -11,6 +11,10 @@ find_package(PNG 1.6 REQUIRED)
 find_package(CURL 7.85 REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(Boost REQUIRED COMPONENTS filesystem)
+# One header, without a CMake file.
+find_path(DDPRUN_MUSTACHE_DIR kainjow/mustache.hpp REQUIRED)
+add_library(ddprun_mustache INTERFACE)
+target_include_directories(ddprun_mustache SYSTEM INTERFACE ${DDPRUN_MUSTACHE_DIR})
 # GCC's own library reads the symbols of a call stack, for Boost.Stacktrace. It is not on the search path of Clang.
 execute_process(COMMAND gcc -print-file-name=libbacktrace.a OUTPUT_VARIABLE backtrace_library
                 OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)

@@ -1,17 +1,11 @@
 #include "tools/bench/output.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "comm/plugin_backend.hpp"
+#include "cli/console/table.hpp"
 #include "cuda/driver.hpp"
-#include "ddprun/plugin/tuning.hpp"
-#include "record/statistics.hpp"
-#include "tools/bench/plan.hpp"
-#include "tools/report/bench_table.hpp"
 
 namespace ddprun::bench {
 namespace {
@@ -28,24 +22,49 @@ std::string op_of(const Plan& plan, comm::Kind kind) {
   return reduces ? op_name(plan.op) : "none";
 }
 
-report::BenchLine line_of(const Plan& plan, const Row& row) {
-  report::BenchLine line;
-  line.bytes = row.bytes();
-  line.count = row.count();
-  line.type = type_name(plan.dtype);
-  line.op = op_of(plan, row.what.kind);
-  line.backend = row.variant->plugin.table->name;
-  line.algorithm = row.variant->algorithm;
-  line.served = row.execution().algorithm + "/" + row.execution().transport;
-  line.buffer = name_of(plan, row.what.source);
-  line.in_place = row.what.in_place;
-  line.median = row.quantile(0.5);
-  line.p95 = row.quantile(0.95);
-  line.least = row.quantile(0);
-  line.algbw = row.algbw();
-  line.busbw = row.busbw();
-  if (plan.benchmark.checks > 0) line.wrong = row.wrong();
-  return line;
+// Four significant digits, never an exponent.
+std::string cell(double value) {
+  if (value < 10) return fmt::format("{:.3f}", value);
+  if (value < 100) return fmt::format("{:.2f}", value);
+  return value < 1000 ? fmt::format("{:.1f}", value) : fmt::format("{:.0f}", value);
+}
+
+// The columns of nccl-tests; times in us, bandwidths in GB/s.
+console::Table empty_table() {
+  constexpr console::Align kRight = console::Align::right;
+  return console::Table({{"size", kRight},
+                         {"count", kRight},
+                         {"type"},
+                         {"redop"},
+                         {"backend"},
+                         {"algorithm"},
+                         {"served"},
+                         {"buffer"},
+                         {"place"},
+                         {"median", kRight},
+                         {"p95", kRight},
+                         {"min", kRight},
+                         {"algbw", kRight},
+                         {"busbw", kRight},
+                         {"wrong", kRight}});
+}
+
+std::vector<std::string> cells_of(const Plan& plan, const Row& row) {
+  return {std::to_string(row.bytes()),
+          std::to_string(row.count()),
+          type_name(plan.dtype),
+          op_of(plan, row.what.kind),
+          row.variant->plugin.table->name,
+          row.variant->algorithm,
+          row.execution().algorithm + "/" + row.execution().transport,
+          name_of(plan, row.what.source),
+          row.what.in_place ? "in" : "out",
+          cell(row.quantile(0.5) * 1e6),
+          cell(row.quantile(0.95) * 1e6),
+          cell(row.quantile(0) * 1e6),
+          cell(row.algbw() * 1e-9),
+          cell(row.busbw() * 1e-9),
+          plan.benchmark.checks > 0 ? std::to_string(row.wrong()) : "N/A"};
 }
 
 const char* device_name(const Plan& plan) {
@@ -169,10 +188,10 @@ std::string text(const Plan& plan, const std::vector<Row>& rows, const record::E
   text += "# " + std::to_string(plan.rounds) + " rounds of " + std::to_string(plan.benchmark.samples) +
           " samples; buffers on device " + device_name(plan) +
           "; size in bytes; median, p95 and min in us; algbw and busbw in GB/s at the median\n";
-  std::vector<report::BenchLine> lines;
+  console::Table table = empty_table();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Row& row = rows[i];
-    lines.push_back(line_of(plan, row));
+    table.row(cells_of(plan, row));
     const bool last = i + 1 == rows.size();
     const auto same = [&](const Row& next) {
       return next.what.kind == row.what.kind && next.variant->ranks == row.variant->ranks;
@@ -180,8 +199,8 @@ std::string text(const Plan& plan, const std::vector<Row>& rows, const record::E
     if (!last && same(rows[i + 1])) continue;
     const int ranks = row.variant->ranks;
     text += std::string("\n# ") + name_of(row.what.kind) + ", " + std::to_string(ranks) +
-            (ranks == 1 ? " rank\n" : " ranks\n") + report::bench_table(lines);
-    lines.clear();
+            (ranks == 1 ? " rank\n" : " ranks\n") + table.printed();
+    table = empty_table();
   }
   return text;
 }

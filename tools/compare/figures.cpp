@@ -36,11 +36,6 @@ double time_of(const Steps& steps, std::size_t first) {
   return seconds;
 }
 
-const Steps& slowest_rank(const record::Run& run, std::size_t first) {
-  return *std::max_element(run.steps.begin(), run.steps.end(),
-                           [&](const Steps& a, const Steps& b) { return time_of(a, first) < time_of(b, first); });
-}
-
 double average(const Steps& steps, std::size_t first, double StepRecord::*member) {
   double sum = 0;
   for (std::size_t i = first; i < steps.size(); ++i) sum += steps[i].*member;
@@ -144,7 +139,7 @@ std::vector<PartOfStep> parts_of_step(const std::vector<Split>& splits) {
 Figures figures_of(const record::Run& run, int64_t warmup_steps) {
   require_steps(run, warmup_steps);
   const auto first = static_cast<std::size_t>(warmup_steps);
-  const Steps& slowest = slowest_rank(run, first);
+  const Steps& slowest = record::slowest_rank(run, first);
   Figures figures;
   figures.total_time = time_of(slowest, first);
   figures.step = average(slowest, first, &StepRecord::total);
@@ -172,9 +167,7 @@ Figures figures_of(const record::Run& run, int64_t warmup_steps) {
   figures.test_accuracy = run.summary.test_accuracy;
   figures.algorithm = run.summary.algorithm;
   figures.transport = run.summary.transport;
-  if (const auto load = run.environment.find("load"); load != run.environment.end()) {
-    figures.load = parse_number<double>(load->second.substr(0, load->second.find(' '))).value_or(record::kAbsent);
-  }
+  figures.load = parse_number<double>(record::load_at_start(run)).value_or(record::kAbsent);
   return figures;
 }
 

@@ -152,7 +152,7 @@ std::string text(const Comparison& comparison) {
 
 PageFile::PageFile() {
   try {
-    report::page_assets();
+    report::asset("vega.js");
   } catch (const Error& error) {
     drawn_ = false;
     log::warning(std::string("report.html will not be written: ") + error.what());

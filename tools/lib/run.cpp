@@ -239,6 +239,19 @@ Run read_run_so_far(const std::string& dir) {
   return run;
 }
 
+const std::vector<StepRecord>& slowest_rank(const Run& run, std::size_t first) {
+  return *std::ranges::max_element(run.steps, {}, [&](const std::vector<StepRecord>& steps) {
+    double seconds = 0;
+    for (std::size_t i = first; i < steps.size(); ++i) seconds += steps[i].total;
+    return seconds;
+  });
+}
+
+std::string load_at_start(const Run& run) {
+  const auto load = run.environment.find("load");
+  return load == run.environment.end() ? "" : load->second.substr(0, load->second.find(' '));
+}
+
 std::string state_of(const Run& run) {
   if (run.state == RunState::complete) return "";
   const std::vector<StepRecord>& steps = run.steps.at(0);

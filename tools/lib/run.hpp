@@ -36,6 +36,12 @@ Run read_run(const std::string& dir);
 // the figures that follow from steps and epochs. Ranks whose files are on another host's disk are missing.
 Run read_run_so_far(const std::string& dir);
 
+// The steps of the rank with the largest total time from the step with this index on. `run` has the steps of a rank.
+const std::vector<StepRecord>& slowest_rank(const Run& run, std::size_t first = 0);
+
+// The load of the run's host when it started, the mean of one minute, such as "0.52"; "" if it is not known.
+std::string load_at_start(const Run& run);
+
 // "the run is under way: its figures go to step 120"; "" for a complete run.
 std::string state_of(const Run& run);
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/file.hpp"
 #include "ddprun/error.hpp"
 #include "record/statistics.hpp"
 #include "tools/lib/text_lines.hpp"
@@ -88,7 +89,7 @@ BenchRow row_of(const json& row, int64_t hosts, const std::string& path) {
 }
 
 void read(const std::string& path, bool between_hosts, std::vector<BenchRow>& rows) {
-  const std::string text = record::text_of(path);
+  const std::string text = read_text(path);
   std::size_t found = 0;
   try {
     const json file = json::parse(text);

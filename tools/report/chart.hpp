@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -93,25 +94,22 @@ struct Chart {
   std::string title;
   std::string note;  // a sentence below the title; may be empty
   Content content;
-  bool half = false;                    // two side by side if the page is wide enough; a single one is whole
-  std::optional<console::Table> table;  // instead of table_of(chart)
+  bool half = false;                      // two side by side if the page is wide enough; a single one is whole
+  std::optional<console::Table> table{};  // instead of one made from its content
 };
 
 // A chart with the full width of the page, and one with half of it.
-Chart whole_chart(std::string title, std::string note, Content content);
-Chart half_chart(std::string title, std::string note, Content content);
+inline Chart whole_chart(std::string title, std::string note, Content content) {
+  return {std::move(title), std::move(note), std::move(content)};
+}
+inline Chart half_chart(std::string title, std::string note, Content content) {
+  return {std::move(title), std::move(note), std::move(content), true};
+}
 
-// The specification as JSON, as wide as its container, without title and colours: these come from the page and from
-// chart_theme(). Throws std::logic_error if a series has a different number of values than there are groups, or if a
-// span has an invalid lane.
+// The specification as JSON (share/*.json with the figures of the chart), as wide as its container, without title and
+// colours: these come from the page and its theme. Throws std::logic_error if a series has fewer values than there are
+// groups, or if a span has an invalid lane.
 std::string vega_lite(const Chart& chart);
-
-// A specification of vega_lite() as a separate drawing: with a width in pixels, its title and its note.
-std::string standalone(const std::string& specification, int width);
-
-// Vega's configuration for a light or a dark page: a palette for colour-blind readers (after Okabe and Ito, 2008), and
-// the text colours of the page.
-std::string chart_theme(bool dark);
 
 // The figures of the chart: chart.table, or a table made from its content.
 console::Table table_of(const Chart& chart);

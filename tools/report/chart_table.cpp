@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "cli/console/units.hpp"
 #include "record/statistics.hpp"
@@ -17,13 +18,19 @@ std::string cell_of(const BarSeries& series, std::size_t group, double largest) 
   return cell;
 }
 
+// One column per series; a single one has the title of the axis, if there is one.
+template <class Series>
+console::Table table_for(const console::Table::Column& first, const std::vector<Series>& all,
+                         const std::string& title) {
+  std::vector<console::Table::Column> columns = {first};
+  for (const Series& one : all)
+    columns.push_back({all.size() == 1 && !title.empty() ? title : one.name, console::Align::right});
+  return console::Table(columns);
+}
+
 console::Table rows_of(const Bars& bars) {
-  std::vector<console::Table::Column> columns = {{""}};
-  for (const BarSeries& one : bars.series) {
-    columns.push_back({bars.series.size() == 1 ? bars.value.title : one.name, console::Align::right});
-  }
+  console::Table table = table_for({""}, bars.series, bars.value.title);
   const double largest = largest_in(bars);
-  console::Table table(columns);
   for (std::size_t group = 0; group < bars.groups.size(); ++group) {
     std::vector<std::string> row = {bars.groups[group]};
     for (const BarSeries& one : bars.series) row.push_back(cell_of(one, group, largest));
@@ -33,9 +40,7 @@ console::Table rows_of(const Bars& bars) {
 }
 
 console::Table rows_of(const Shares& shares) {
-  std::vector<console::Table::Column> columns = {{"per cent"}};
-  for (const BarSeries& one : shares.series) columns.push_back({one.name, console::Align::right});
-  console::Table table(columns);
+  console::Table table = table_for({"per cent"}, shares.series, "");
   for (std::size_t group = 0; group < shares.groups.size(); ++group) {
     double sum = 0;
     for (const BarSeries& one : shares.series) sum += std::isfinite(one.values[group]) ? one.values[group] : 0;
@@ -51,23 +56,16 @@ console::Table rows_of(const Shares& shares) {
 
 // One row for each x of any series.
 console::Table rows_of(const Lines& lines) {
-  std::vector<console::Table::Column> columns = {{lines.x.title, console::Align::right}};
-  std::vector<double> xs;
-  for (const LineSeries& series : lines.series) {
-    columns.push_back({lines.series.size() == 1 ? lines.y.title : series.name, console::Align::right});
-    for (const Point point : series.points) xs.push_back(point.x);
-  }
-  std::sort(xs.begin(), xs.end());
-  xs.erase(std::unique(xs.begin(), xs.end()), xs.end());
-  console::Table table(columns);
-  for (const double x : xs) {
-    std::vector<std::string> row = {lines.x.bytes ? console::human_bytes(std::llround(x)) : figure(x)};
-    for (const LineSeries& series : lines.series) {
-      const auto point = std::find_if(series.points.begin(), series.points.end(), [&](Point p) { return p.x == x; });
-      row.push_back(point == series.points.end() ? "-" : figure(point->y));
+  console::Table table = table_for({lines.x.title, console::Align::right}, lines.series, lines.y.title);
+  std::map<double, std::vector<std::string>> rows;
+  for (std::size_t i = 0; i < lines.series.size(); ++i) {
+    for (const Point point : lines.series[i].points) {
+      const auto [row, is_new] = rows.try_emplace(point.x, lines.series.size() + 1, "-");
+      if (is_new) row->second[0] = lines.x.bytes ? console::human_bytes(std::llround(point.x)) : figure(point.x);
+      if (row->second[i + 1] == "-") row->second[i + 1] = figure(point.y);
     }
-    table.row(row);
   }
+  for (const auto& [x, row] : rows) table.row(row);
   return table;
 }
 
@@ -102,11 +100,10 @@ console::Table rows_of(const Timeline& timeline) {
   return table;
 }
 
+// The first unit of which there is at least one, else the last.
 Unit unit_of(double largest, const std::vector<std::pair<const char*, double>>& units) {
-  for (const auto& [name, size] : units) {
-    if (largest >= size) return {name, 1 / size};
-  }
-  return {units.back().first, 1 / units.back().second};
+  auto chosen = std::find_if(units.begin(), units.end() - 1, [&](const auto& unit) { return largest >= unit.second; });
+  return {chosen->first, 1 / chosen->second};
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "cli/console/table.hpp"
-#include "tools/report/assets.hpp"
 #include "tools/report/chart.hpp"
 
 namespace ddprun::report {
@@ -31,17 +30,24 @@ struct Page {
   std::vector<std::string> notices{};  // for the terminal: what the user must not miss on the page
 };
 
-// The whole file.
-std::string to_html(const Page& page, const PageAssets& assets);
+// The path of a file in share/ddprun/, next to the program's bin/: the templates of pages and charts, and vega.js
+// (Vega, Vega-Lite and vega-embed, of the Python package vl-convert-python). The file may not exist.
+std::string asset_path(const std::string& name);
+// Its content. Throws Error(failure) that names a missing file and says how to install it.
+std::string asset(const std::string& name);
 
-// The specifications of the page's charts (vega_lite()), in order.
-std::vector<std::string> specifications(const Page& page);
-// The same from a page of to_html(). Throws Error(usage) with the path if the file cannot be read or is not such a
-// page.
-std::vector<std::string> specifications_in(const std::string& path);
+// The whole file. Throws as asset().
+std::string to_html(const Page& page);
 
-// Writes to_html() with the installed assets to `path`, whole or not at all. Throws Error(failure) with path and
-// reason, also if an asset is missing.
+// Writes to_html() to `path`, whole or not at all. Throws Error(failure) with path and reason, also if an asset is
+// missing.
 void write_page(const std::string& path, const Page& page);
+
+// Draws the charts of the file of a page in light colours, into <folder>/<number>-<title>.<kind> ("png", "svg"), and
+// returns the paths. Creates the folder if it is missing. It runs Python with vl-convert-python: the Python of the
+// environment variable DDPRUN_CHARTS_PYTHON, else the one that ddprun was built with. Throws Error(failure) with the
+// reason and advice, and then leaves no new file.
+std::vector<std::string> draw_charts(const std::string& page, const std::string& folder,
+                                     const std::vector<std::string>& kinds);
 
 }  // namespace ddprun::report

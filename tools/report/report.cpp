@@ -6,13 +6,9 @@
 
 #include "base/file.hpp"
 #include "base/log.hpp"
-#include "cli/config/experiment.hpp"
 #include "ddprun/error.hpp"
 #include "tools/lib/run.hpp"
 #include "tools/lib/text_lines.hpp"
-#include "tools/report/bench_page.hpp"
-#include "tools/report/drawings.hpp"
-#include "tools/report/run_page.hpp"
 
 namespace ddprun::report {
 namespace {
@@ -40,34 +36,17 @@ std::optional<std::string> page_made(const Request& request) {
   return page.string();
 }
 
-// Returns the paths of the page and of the drawings.
-std::vector<std::string> draw(const Request& request, const fs::path& place,
-                              const std::vector<std::string>& specifications) {
-  std::vector<Drawing> kinds;
-  if (request.png) kinds.push_back(Drawing::png);
-  if (request.svg) kinds.push_back(Drawing::svg);
-  std::vector<std::string> paths = {place.string()};
+// Returns the paths of the page and of its drawings.
+std::vector<std::string> with_drawings(const Request& request, const fs::path& place) {
+  std::vector<std::string> kinds, paths = {place.string()};
+  if (request.png) kinds.push_back("png");
+  if (request.svg) kinds.push_back("svg");
   if (kinds.empty()) return paths;
   fs::path folder = place;
   folder.replace_filename(place.stem().string() + "-charts");
-  const auto drawings = write_drawings(folder.string(), specifications, kinds);
+  const auto drawings = draw_charts(place.string(), folder.string(), kinds);
   paths.insert(paths.end(), drawings.begin(), drawings.end());
   return paths;
-}
-
-// The settings of a run without a summary are those of its config.
-record::Run read(const std::string& path) {
-  record::Run run = record::read_run_so_far(path);
-  if (run.state == record::RunState::complete) return run;
-  const config::Experiment experiment = config::load(run.config, {}).experiment;
-  record::Summary& summary = run.summary;
-  summary.model = experiment.model.name;
-  summary.data = experiment.data.name;
-  summary.strategy = experiment.strategy.kind;
-  summary.seed = experiment.experiment.seed;
-  if (summary.strategy == "ddp") summary.backend = experiment.comm.backend;
-  if (summary.strategy == "dp") summary.devices = experiment.strategy.devices;
-  return run;
 }
 
 }  // namespace
@@ -88,28 +67,25 @@ Page page_of(const std::vector<std::string>& paths) {
     if (!files.empty()) return collectives_page(paths[0], files);
   }
   std::vector<record::Run> runs;
-  for (const std::string& path : paths) runs.push_back(read(path));
+  for (const std::string& path : paths) runs.push_back(record::read_run_so_far(path));
   return run_page(std::move(runs));
 }
 
 std::vector<std::string> write(const Request& request, const Page& page) {
   const fs::path place = place_of(request);
-  auto paths = draw(request, place, specifications(page));
   write_page(place.string(), page);
-  return paths;
+  return with_drawings(request, place);
 }
 
 std::vector<std::string> make(const Request& request) {
-  const auto made = page_made(request);
-  if (!made) {
-    const Page page = page_of(request.paths);
-    auto paths = write(request, page);
-    for (const std::string& notice : page.notices) log::always(notice);
-    return paths;
+  if (const auto made = page_made(request)) {
+    const fs::path place = place_of(request);
+    if (place != *made) replace_file(place.string(), read_text(*made));
+    return with_drawings(request, place);
   }
-  const fs::path place = place_of(request);
-  auto paths = draw(request, place, specifications_in(*made));
-  if (place != *made) replace_file(place.string(), read_text(*made));
+  const Page page = page_of(request.paths);
+  const auto paths = write(request, page);
+  for (const std::string& notice : page.notices) log::always(notice);
   return paths;
 }
 

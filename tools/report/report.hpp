@@ -1,12 +1,26 @@
-// `ddprun report`: from its command line to files.
+// `ddprun report`: its pages, and from its command line to files.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "tools/lib/run.hpp"
+#include "tools/report/collectives.hpp"
 #include "tools/report/page.hpp"
 
 namespace ddprun::report {
+
+// Of files of `ddprun bench --json`: for each collective and number of ranks, bandwidth and time over message size,
+// with one line per backend and algorithm, and per file. Throws Error(usage) with path and reason if a file cannot be
+// read or has other content.
+Page bench_page(const std::vector<std::string>& paths);
+
+// Of one run, or of several compared. At least one run. Reads their traces if they have one; throws Error(usage) if a
+// trace is damaged.
+Page run_page(std::vector<record::Run> runs);
+
+// Of a folder that has files of collectives and nothing else of a run, for example copies from several hosts.
+Page collectives_page(const std::string& run_dir, const CollectivesByRank& files);
 
 struct Request {
   std::vector<std::string> paths;  // folders of runs, one folder of a comparison, or files of `ddprun bench --json`
@@ -14,12 +28,12 @@ struct Request {
   bool png = false, svg = false;   // also write each chart as a file
 };
 
-// The page for the paths. Throws Error(usage) with the path if it has nothing to report, or if runs and other files are
-// mixed.
+// The one of these pages that shows what is at the paths. Throws Error(usage) with the path if it has nothing to
+// report, or if runs and other files are mixed.
 Page page_of(const std::vector<std::string>& paths);
 
-// Writes the page and the requested drawings, and returns the paths, the page first. The drawings go into the folder
-// <page's name without .html>-charts next to the page. Writes all or, with an Error(failure), none.
+// Writes the page, then the requested drawings, and returns the paths, the page first. The drawings go into the folder
+// <page's name without .html>-charts next to the page. Throws Error(failure); without its drawings, the page stays.
 std::vector<std::string> write(const Request& request, const Page& page);
 
 // Writes page_of() with write(). The folder of a comparison or a sweep already has its page: it is drawn, and copied to

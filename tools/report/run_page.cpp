@@ -1,37 +1,25 @@
-#include "tools/report/run_page.hpp"
-
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iterator>
 
 #include "ddprun/error.hpp"
-#include "tools/report/collectives.hpp"
-#include "tools/report/run_charts.hpp"
+#include "tools/report/report.hpp"
+#include "tools/report/runs.hpp"
 #include "tools/report/trace.hpp"
 
 namespace ddprun::report {
 namespace {
-
-namespace fs = std::filesystem;
-
-void append(std::vector<Chart>& charts, std::vector<Chart> more) {
-  std::move(more.begin(), more.end(), std::back_inserter(charts));
-}
 
 // A section without content is left out.
 void add(Page& page, Section section) {
   if (!section.charts.empty() || !section.tables.empty()) page.sections.push_back(std::move(section));
 }
 
-Section results(const std::vector<NamedRun>& runs) {
-  return {"Results", {}, {results_table(runs)}, scaling_charts(runs)};
-}
-
 Section time(const std::vector<NamedRun>& runs) {
   Section section{"Time", {}, {}, split_charts(runs)};
-  append(section.charts, device_charts(runs));
-  append(section.charts, step_time_charts(runs));
+  std::ranges::move(step_time_charts(runs), std::back_inserter(section.charts));
   for (const NamedRun& run : runs) {
     if (run.run.steps.size() > 1) section.tables.push_back(ranks_table(run));
     if (!run.run.gpus.empty()) section.tables.push_back(gpus_table(run));
@@ -59,11 +47,33 @@ void add_collectives(Page& page, const CollectivesByRank& files, const std::stri
   page.notices.push_back((run.empty() ? "" : run + ": ") + collectives_line(files));
 }
 
+// Reads its settings, which are all that a run without a summary has of them. Returns an error in them.
+std::string configure(NamedRun& run) {
+  try {
+    run.experiment = config::load(run.run.config, {}).experiment;
+  } catch (const Error& error) {
+    return error.what();
+  }
+  const config::Experiment& experiment = *run.experiment;
+  record::Summary& summary = run.run.summary;
+  if (run.run.state != record::RunState::complete) {
+    summary.model = experiment.model.name;
+    summary.data = experiment.data.name;
+    summary.strategy = experiment.strategy.kind;
+    summary.seed = experiment.experiment.seed;
+    if (summary.strategy == "ddp") summary.backend = experiment.comm.backend;
+    if (summary.strategy == "dp") summary.devices = experiment.strategy.devices;
+  }
+  const auto& data = experiment.data;
+  if (summary.batch < 0) summary.batch = data.batch_size * (data.batch_per == "rank" ? summary.world : 1);
+  return "";
+}
+
 }  // namespace
 
 Page collectives_page(const std::string& run_dir, const CollectivesByRank& files) {
   Page page;
-  page.title = fs::canonical(run_dir).filename();
+  page.title = std::filesystem::canonical(run_dir).filename();
   add_collectives(page, files, "");
   return page;
 }
@@ -72,14 +82,8 @@ Page run_page(std::vector<record::Run> all) {
   std::vector<NamedRun> runs = named(std::move(all));
   Page page;
   for (NamedRun& run : runs) {
-    try {
-      run.experiment = config::load(run.run.config, {}).experiment;
-      const auto& data = run.experiment->data;
-      record::Summary& summary = run.run.summary;
-      if (summary.batch < 0) summary.batch = data.batch_size * (data.batch_per == "rank" ? summary.world : 1);
-    } catch (const Error& error) {
-      page.notices.push_back(run.name + ": its settings are not on the page: " + error.what());
-    }
+    if (const std::string error = configure(run); !error.empty())
+      page.notices.push_back(run.name + ": its settings are not on the page: " + error);
   }
   page.title = runs.size() == 1 ? runs[0].name : fmt::format("{} runs", runs.size());
   for (const NamedRun& run : runs) {
@@ -91,7 +95,7 @@ Page run_page(std::vector<record::Run> all) {
     page.paragraphs.push_back(fmt::format("The runs differ in {}. Each of these can change speed or results.",
                                           fmt::join(all_differences, ", ")));
   }
-  add(page, results(runs));
+  add(page, {"Results", {}, {results_table(runs)}, scaling_charts(runs)});
   add(page, {"Learning", {}, {}, learning_charts(runs)});
   add(page, time(runs));
   add(page, traces(runs));

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
-#include <tuple>
 
-#include "cli/console/units.hpp"
 #include "record/statistics.hpp"
-#include "tools/report/run_charts.hpp"
+#include "tools/report/runs.hpp"
 #include "tools/report/settings.hpp"
 
 namespace ddprun::report {
@@ -25,8 +24,8 @@ const std::vector<Part> kParts = {{"data wait", [](const Summary& s) { return s.
                                   {"forward", [](const Summary& s) { return s.split.forward; }},
                                   {"backward", [](const Summary& s) { return s.split.backward; }},
                                   {"exposed communication", [](const Summary& s) { return s.split.comm; }},
-                                  {"optimizer", [](const Summary& s) { return s.split.optimizer; }}};
-const Part kGraph = {"CUDA graph", [](const Summary& s) { return s.split.graph; }};
+                                  {"optimizer", [](const Summary& s) { return s.split.optimizer; }},
+                                  {"CUDA graph", [](const Summary& s) { return s.split.graph; }}};
 
 const std::vector<Part> kDeviceParts = {{"replicate", [](const Summary& s) { return s.split.replicate; }},
                                         {"scatter", [](const Summary& s) { return s.split.scatter; }},
@@ -36,27 +35,19 @@ const std::vector<Part> kDeviceParts = {{"replicate", [](const Summary& s) { ret
 // Time that no part accounts for is shown as "other", not hidden.
 double other(const Summary& summary) {
   double rest = summary.avg_batch_time;
-  const auto take = [&](const Part& part) {
+  for (const Part& part : kParts) {
     if (std::isfinite(part.value(summary))) rest -= part.value(summary);
-  };
-  std::for_each(kParts.begin(), kParts.end(), take);
-  take(kGraph);
+  }
   return std::fmax(0, rest);
 }
 
-// With the graph only if a run has one.
+// With the graph, the last part, only if a run has one.
 std::vector<Part> parts_of(const std::vector<NamedRun>& runs) {
   std::vector<Part> parts = kParts;
-  const auto has_graph = [](const NamedRun& run) { return std::isfinite(kGraph.value(run.run.summary)); };
-  if (std::any_of(runs.begin(), runs.end(), has_graph)) parts.push_back(kGraph);
+  const auto has_graph = [](const NamedRun& run) { return std::isfinite(run.run.summary.split.graph); };
+  if (std::none_of(runs.begin(), runs.end(), has_graph)) parts.pop_back();
   parts.push_back({"other", other});
   return parts;
-}
-
-std::vector<std::string> names_of(const std::vector<NamedRun>& runs) {
-  std::vector<std::string> names;
-  for (const NamedRun& run : runs) names.push_back(run.name);
-  return names;
 }
 
 double largest(const std::vector<NamedRun>& runs, const std::vector<Part>& parts) {
@@ -67,22 +58,30 @@ double largest(const std::vector<NamedRun>& runs, const std::vector<Part>& parts
   return most;
 }
 
-// The parts as groups, one series per run.
-Bars bars_of(const std::vector<NamedRun>& runs, const std::vector<Part>& parts) {
-  const Unit unit = unit_of_seconds(largest(runs, parts));
-  Bars bars;
-  bars.value.title = fmt::format("time per step ({})", unit.name);
-  for (const Part& part : parts) bars.groups.push_back(part.name);
+// One series per run.
+Bars bars_of(const std::vector<NamedRun>& runs, const std::string& axis, const std::vector<std::string>& groups,
+             const std::function<double(const Summary&, std::size_t)>& value) {
+  Bars bars{{axis}, groups, {}, {}};
   for (const NamedRun& run : runs) {
     bars.series.push_back({run.name, {}, {}, {}});
-    for (const Part& part : parts) bars.series.back().values.push_back(part.value(run.run.summary) * unit.factor);
+    for (std::size_t i = 0; i < groups.size(); ++i) bars.series.back().values.push_back(value(run.run.summary, i));
   }
   return bars;
 }
 
-Shares shares_of(const std::vector<NamedRun>& runs) {
-  Shares shares{names_of(runs), {}};
-  for (const Part& part : parts_of(runs)) {
+Bars bars_of(const std::vector<NamedRun>& runs, const std::vector<Part>& parts) {
+  const Unit unit = unit_of_seconds(largest(runs, parts));
+  std::vector<std::string> names;
+  for (const Part& part : parts) names.push_back(part.name);
+  return bars_of(runs, fmt::format("time per step ({})", unit.name), names,
+                 [&](const Summary& summary, std::size_t i) { return parts[i].value(summary) * unit.factor; });
+}
+
+// The runs as groups, one series per part.
+Shares shares_of(const std::vector<NamedRun>& runs, const std::vector<Part>& parts) {
+  Shares shares;
+  for (const NamedRun& run : runs) shares.groups.push_back(run.name);
+  for (const Part& part : parts) {
     shares.series.push_back({part.name, {}, {}, {}});
     for (const NamedRun& run : runs) shares.series.back().values.push_back(part.value(run.run.summary));
   }
@@ -90,23 +89,18 @@ Shares shares_of(const std::vector<NamedRun>& runs) {
 }
 
 Bars memory_of(const std::vector<NamedRun>& runs) {
-  std::size_t devices = 0;
+  std::vector<std::string> devices;
   int64_t most = 0;
   for (const NamedRun& run : runs) {
-    devices = std::max(devices, run.run.summary.memory_by_device.size());
     for (const int64_t bytes : run.run.summary.memory_by_device) most = std::max(most, bytes);
+    while (devices.size() < run.run.summary.memory_by_device.size())
+      devices.push_back(fmt::format("device {}", devices.size()));
   }
   const Unit unit = unit_of_bytes(static_cast<double>(most));
-  Bars bars;
-  bars.value.title = fmt::format("memory ({})", unit.name);
-  for (std::size_t device = 0; device < devices; ++device) bars.groups.push_back(fmt::format("device {}", device));
-  for (const NamedRun& run : runs) {
-    const auto& memory = run.run.summary.memory_by_device;
-    bars.series.push_back({run.name, std::vector<double>(devices, NAN), {}, {}});
-    std::transform(memory.begin(), memory.end(), bars.series.back().values.begin(),
-                   [&](int64_t bytes) { return static_cast<double>(bytes) * unit.factor; });
-  }
-  return bars;
+  return bars_of(runs, fmt::format("memory ({})", unit.name), devices, [&](const Summary& summary, std::size_t i) {
+    const auto& memory = summary.memory_by_device;
+    return i < memory.size() ? static_cast<double>(memory[i]) * unit.factor : NAN;
+  });
 }
 
 // The number of workers: ranks, or the devices of one process.
@@ -114,6 +108,7 @@ double width_of(const Summary& summary) {
   return static_cast<double>(std::max({summary.world, summary.devices, int64_t{1}}));
 }
 
+// "ddp gloo ring"; "" for a single process, so that it is the first
 std::string way_of(const Summary& summary) {
   std::string way = summary.strategy == "single" ? "" : summary.strategy;
   if (!summary.backend.empty()) way += " " + summary.backend;
@@ -121,8 +116,12 @@ std::string way_of(const Summary& summary) {
   return way;
 }
 
-// By ranks: the throughputs measured.
-using Throughputs = std::map<double, std::vector<double>>;
+std::string name_of(const std::string& way) {
+  return way.empty() ? "single" : way;
+}
+
+using Throughputs = std::map<double, std::vector<double>>;  // measured, by width
+using Ways = std::map<std::string, Throughputs>;
 
 std::vector<Point> medians(const Throughputs& measured) {
   std::vector<Point> points;
@@ -130,43 +129,39 @@ std::vector<Point> medians(const Throughputs& measured) {
   return points;
 }
 
-std::string name_of_way(const std::string& way) {
-  return way.empty() ? "single" : way;
-}
-
-// What was measured, against the median of all runs with the fewest ranks.
-console::Table scaling_table(const std::map<std::string, Throughputs>& ways, const Point& base) {
+// What was measured, against `base`: the median of all runs with the fewest ranks.
+console::Table scaling_table(const Ways& ways, const Point& base) {
   constexpr console::Align kRight = console::Align::right;
   console::Table table({{""}, {"ranks", kRight}, {"samples/s", kRight}, {"speed-up", kRight}, {"efficiency", kRight}});
   for (const auto& [way, throughputs] : ways) {
     for (const Point point : medians(throughputs)) {
       const double gain = point.y / base.y;
-      table.row({name_of_way(way), figure(point.x), figure(point.y), figure(gain),
+      table.row({name_of(way), figure(point.x), figure(point.y), figure(gain),
                  fmt::format("{:.1f} %", 100 * gain * base.x / point.x)});
     }
   }
   return table;
 }
 
-// All lines start at the fewest ranks: usually a single process.
-Chart scaling_chart(const std::string& title, const std::map<std::string, Throughputs>& ways, const std::string& also) {
-  Throughputs fewest;
-  double most = 0;
+// All lines start at the fewest ranks: usually a single process. Nothing if all runs have as many.
+std::optional<Chart> scaling_chart(const std::string& title, const Ways& ways, const std::string& also) {
+  Throughputs all;
   std::size_t runs = 1;  // of a point
   for (const auto& [way, throughputs] : ways) {
     for (const auto& [width, values] : throughputs) {
       runs = std::max(runs, values.size());
-      fewest[width].insert(fewest[width].end(), values.begin(), values.end());
-      most = std::max(most, width);
+      all[width].insert(all[width].end(), values.begin(), values.end());
     }
   }
-  const Point base = medians(fewest).front();
+  if (all.size() < 2) return std::nullopt;
+  const Point base = medians(all).front();
+  const double most = all.rbegin()->first;
   Lines lines{{"ranks (dp: devices)", Scale::linear, true}, {"throughput (samples/s)"}, {}, true};
   for (const auto& [way, throughputs] : ways) {
     if (way.empty() && ways.size() > 1) continue;  // a single process starts the other lines
     std::vector<Point> points = medians(throughputs);
     if (points.front().x > base.x) points.insert(points.begin(), base);
-    lines.series.push_back({name_of_way(way), points, false});
+    lines.series.push_back({name_of(way), points, false});
   }
   lines.series.push_back({"ideal", {base, {most, base.y * most / base.x}}, true});
   const std::string of_runs = runs == 1 ? "" : fmt::format(" Each point is the median of up to {} runs.", runs);
@@ -175,20 +170,34 @@ Chart scaling_chart(const std::string& title, const std::map<std::string, Throug
   return chart;
 }
 
+// What else differs between the runs of a scaling chart.
+std::string other_differences(const std::vector<NamedRun>& runs) {
+  std::string text;
+  for (const std::string& difference : differences(runs)) {
+    const auto is_of = [&](const char* key) { return difference.starts_with(key); };
+    if (is_of("strategy.kind") || is_of("launch.nproc") || is_of("comm.")) continue;
+    text += (text.empty() ? " The runs also differ in " : ", ") + difference.substr(0, difference.find(" ("));
+  }
+  if (!text.empty()) text += ": see the first lines.";
+  const auto divides = [](const NamedRun& run) { return run.experiment && divides_cores(*run.experiment); };
+  if (std::any_of(runs.begin(), runs.end(), divides)) {
+    text += " launch.threads = 0 divides a host's cores among its ranks: fewer ranks may have more threads each.";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::vector<Chart> split_charts(const std::vector<NamedRun>& runs) {
+  std::vector<Chart> charts;
   const std::vector<Part> parts = parts_of(runs);
-  if (!(largest(runs, parts) > 0)) return {};
-  return {half_chart("The average step", "", bars_of(runs, parts)),
-          half_chart("The average step, in per cent", "", shares_of(runs))};
-}
-
-std::vector<Chart> device_charts(const std::vector<NamedRun>& runs) {
+  if (largest(runs, parts) > 0) {
+    charts.push_back(half_chart("The average step", "", bars_of(runs, parts)));
+    charts.push_back(half_chart("The average step, in per cent", "", shares_of(runs, parts)));
+  }
   std::vector<NamedRun> divided;
   std::copy_if(runs.begin(), runs.end(), std::back_inserter(divided),
                [](const NamedRun& run) { return run.run.summary.devices > 0; });
-  std::vector<Chart> charts;
   if (largest(divided, kDeviceParts) > 0) {
     charts.push_back(half_chart("Between the devices", "Parts of the communication of strategy dp.",
                                 bars_of(divided, kDeviceParts)));
@@ -199,32 +208,17 @@ std::vector<Chart> device_charts(const std::vector<NamedRun>& runs) {
 }
 
 std::vector<Chart> scaling_charts(const std::vector<NamedRun>& runs) {
-  std::map<std::pair<std::string, std::string>, std::map<std::string, Throughputs>> experiments;
+  std::map<std::pair<std::string, std::string>, Ways> experiments;
   for (const NamedRun& run : runs) {
     const Summary& summary = run.run.summary;
     if (!std::isfinite(summary.throughput)) continue;
     experiments[{summary.model, summary.data}][way_of(summary)][width_of(summary)].push_back(summary.throughput);
   }
-  std::string also;
-  for (const std::string& difference : differences(runs)) {
-    const bool is_of_the_chart = difference.starts_with("strategy.kind") || difference.starts_with("launch.nproc") ||
-                                 difference.starts_with("comm.");
-    if (is_of_the_chart) continue;
-    also += (also.empty() ? " The runs also differ in " : ", ") + difference.substr(0, difference.find(" ("));
-  }
-  if (!also.empty()) also += ": see the first lines.";
-  const auto divides = [](const NamedRun& run) { return run.experiment && divides_cores(*run.experiment); };
-  if (std::any_of(runs.begin(), runs.end(), divides)) {
-    also += " launch.threads = 0 divides a host's cores among its ranks: fewer ranks may have more threads each.";
-  }
+  const std::string also = other_differences(runs);
   std::vector<Chart> charts;
   for (const auto& [what, ways] : experiments) {
-    std::map<double, int> widths;
-    for (const auto& [way, throughputs] : ways) {
-      for (const auto& [width, values] : throughputs) ++widths[width];
-    }
-    if (widths.size() > 1)
-      charts.push_back(scaling_chart(fmt::format("Scaling of {} on {}", what.first, what.second), ways, also));
+    auto chart = scaling_chart(fmt::format("Scaling of {} on {}", what.first, what.second), ways, also);
+    if (chart) charts.push_back(std::move(*chart));
   }
   return charts;
 }

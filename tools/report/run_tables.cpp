@@ -10,7 +10,7 @@
 #include "cli/config/text.hpp"
 #include "cli/console/units.hpp"
 #include "record/statistics.hpp"
-#include "tools/report/run_charts.hpp"
+#include "tools/report/runs.hpp"
 #include "tools/report/settings.hpp"
 
 namespace ddprun::report {
@@ -132,36 +132,24 @@ double mean(const std::vector<StepRecord>& steps, double StepRecord::*member) {
   return sum / static_cast<double>(steps.size());
 }
 
-double p95(const std::vector<StepRecord>& steps) {
-  std::vector<double> times;
-  for (const StepRecord& step : steps) times.push_back(step.total);
-  return record::quantile(times, 0.95);
-}
-
-struct Mean {
-  double sum = 0;
-  int64_t count = 0;
-  void add(double value) {
-    sum += value;
+// A sample without the figure has -1 or NaN.
+template <class Value>
+std::string mean_text(const std::vector<record::GpuRecord>& samples, Value record::GpuRecord::*member,
+                      const char* format) {
+  double sum = 0, count = 0;
+  for (const record::GpuRecord& sample : samples) {
+    if (!(sample.*member >= 0)) continue;
+    sum += static_cast<double>(sample.*member);
     ++count;
   }
-  double mean() const { return sum / static_cast<double>(count); }
-};
+  return count > 0 ? fmt::format(fmt::runtime(format), sum / count) : "";
+}
 
-// One GPU of one rank, over its samples.
-struct GpuTotals {
-  Mean busy, power;
-  int64_t allocated = -1, reserved = -1, memory_used = -1, temperature = -1;  // maxima
-
-  void add(const record::GpuRecord& sample) {
-    if (sample.utilization >= 0) busy.add(static_cast<double>(sample.utilization));
-    if (std::isfinite(sample.power)) power.add(sample.power);
-    allocated = std::max(allocated, sample.allocated);
-    reserved = std::max(reserved, sample.reserved);
-    memory_used = std::max(memory_used, sample.memory_used);
-    temperature = std::max(temperature, sample.temperature);
-  }
-};
+int64_t maximum(const std::vector<record::GpuRecord>& samples, int64_t record::GpuRecord::*member) {
+  int64_t most = -1;
+  for (const record::GpuRecord& sample : samples) most = std::max(most, sample.*member);
+  return most;
+}
 
 }  // namespace
 
@@ -207,10 +195,7 @@ std::vector<std::string> differences(const std::vector<NamedRun>& runs) {
     if (differ) found.push_back(differing_text(name, values));
   };
   add("start", started);
-  add("load of the host at the start", [](const NamedRun& run) {
-    const std::string load = environment(run, "load");
-    return load.substr(0, load.find(' '));
-  });
+  add("load of the host at the start", [](const NamedRun& run) { return record::load_at_start(run.run); });
   for (const char* key : {"host", "cpu_model", "cores", "ddprun", "torch"}) {
     add(key, [&](const NamedRun& run) { return environment(run, key); });
   }
@@ -225,31 +210,32 @@ std::vector<std::string> differences(const std::vector<NamedRun>& runs) {
 
 TitledTable ranks_table(const NamedRun& run) {
   constexpr console::Align kRight = console::Align::right;
+  std::vector<std::pair<const char*, double StepRecord::*>> parts = {{"data wait", &StepRecord::data},
+                                                                     {"forward", &StepRecord::forward},
+                                                                     {"backward", &StepRecord::backward},
+                                                                     {"communication", &StepRecord::comm},
+                                                                     {"optimizer", &StepRecord::optimizer}};
+  if (std::isfinite(run.run.summary.split.graph)) parts.push_back({"CUDA graph", &StepRecord::graph});
   std::vector<console::Table::Column> columns = {
-      {"rank", kRight},    {"steps", kRight},    {"average", kRight},       {"p95", kRight},      {"data wait", kRight},
-      {"forward", kRight}, {"backward", kRight}, {"communication", kRight}, {"optimizer", kRight}};
-  const bool graph = std::isfinite(run.run.summary.split.graph);
-  if (graph) columns.push_back({"CUDA graph", kRight});
+      {"rank", kRight}, {"steps", kRight}, {"average", kRight}, {"p95", kRight}};
+  for (const auto& [name, member] : parts) columns.push_back({name, kRight});
   console::Table table(columns);
   for (std::size_t rank = 0; rank < run.run.steps.size(); ++rank) {
     const auto& steps = run.run.steps[rank];
     if (steps.empty()) continue;
-    std::vector<std::string> cells = {std::to_string(rank),
-                                      console::human_count(static_cast<int64_t>(steps.size())),
+    std::vector<double> times;
+    for (const StepRecord& step : steps) times.push_back(step.total);
+    std::vector<std::string> cells = {std::to_string(rank), count(static_cast<int64_t>(steps.size())),
                                       console::human_time(mean(steps, &StepRecord::total)),
-                                      console::human_time(p95(steps)),
-                                      console::human_time(mean(steps, &StepRecord::data)),
-                                      console::human_time(mean(steps, &StepRecord::forward)),
-                                      console::human_time(mean(steps, &StepRecord::backward)),
-                                      console::human_time(mean(steps, &StepRecord::comm)),
-                                      console::human_time(mean(steps, &StepRecord::optimizer))};
-    if (graph) cells.push_back(console::human_time(mean(steps, &StepRecord::graph)));
+                                      console::human_time(record::quantile(times, 0.95))};
+    for (const auto& [name, member] : parts) cells.push_back(console::human_time(mean(steps, member)));
     table.row(cells);
   }
-  return {"The average step of each rank" + (run.name.empty() ? "" : ", " + run.name), table};
+  return {"The average step of each rank, " + run.name, table};
 }
 
 TitledTable gpus_table(const NamedRun& run) {
+  using record::GpuRecord;
   constexpr console::Align kRight = console::Align::right;
   console::Table table({{"rank", kRight},
                         {"GPU", kRight},
@@ -260,17 +246,18 @@ TitledTable gpus_table(const NamedRun& run) {
                         {"temperature, peak", kRight},
                         {"power", kRight}});
   for (std::size_t rank = 0; rank < run.run.gpus.size(); ++rank) {
-    std::map<int64_t, GpuTotals> totals;
-    for (const record::GpuRecord& sample : run.run.gpus[rank]) totals[sample.device].add(sample);
-    for (const auto& [device, gpu] : totals) {
-      table.row({std::to_string(rank), std::to_string(device),
-                 gpu.busy.count > 0 ? fmt::format("{:.0f} %", gpu.busy.mean()) : "", bytes(gpu.allocated),
-                 bytes(gpu.reserved), bytes(gpu.memory_used),
-                 gpu.temperature < 0 ? "" : fmt::format("{} C", gpu.temperature),
-                 gpu.power.count > 0 ? fmt::format("{:.0f} W", gpu.power.mean()) : ""});
+    std::map<int64_t, std::vector<GpuRecord>> devices;
+    for (const GpuRecord& sample : run.run.gpus[rank]) devices[sample.device].push_back(sample);
+    for (const auto& [device, samples] : devices) {
+      const int64_t temperature = maximum(samples, &GpuRecord::temperature);
+      table.row({std::to_string(rank), std::to_string(device), mean_text(samples, &GpuRecord::utilization, "{:.0f} %"),
+                 bytes(maximum(samples, &GpuRecord::allocated)), bytes(maximum(samples, &GpuRecord::reserved)),
+                 bytes(maximum(samples, &GpuRecord::memory_used)),
+                 temperature < 0 ? "" : fmt::format("{} C", temperature),
+                 mean_text(samples, &GpuRecord::power, "{:.0f} W")});
     }
   }
-  return {"GPUs" + (run.name.empty() ? "" : ", " + run.name), table};
+  return {"GPUs, " + run.name, table};
 }
 
 TitledTable environment_table(const std::vector<NamedRun>& runs) {

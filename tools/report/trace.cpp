@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -18,26 +17,18 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kAllreduce = "allreduce";
-constexpr const char* kReady = "ready";
-constexpr std::array kNames = {"forward", "backward", "optimizer", kAllreduce, kReady};
-
-bool is_ours(const json& event) {
-  const auto is = [&](const char* key, const char* value) { return event.contains(key) && event.at(key) == value; };
-  const bool named = std::any_of(kNames.begin(), kNames.end(), [&](const char* name) { return is("name", name); });
-  return named && is("ph", "X") && event.contains("args") && event.at("args").contains("step");
-}
-
-TraceEvent event_of(const json& object) {
-  const json& args = object.at("args");
-  TraceEvent event;
-  object.at("name").get_to(event.name);
-  object.at("pid").get_to(event.rank);
-  args.at("step").get_to(event.step);
+// Of an event of ddprun; nothing of others.
+std::optional<TraceEvent> event_of(const json& object) {
+  const auto name = object.find("name"), phase = object.find("ph"), args = object.find("args");
+  if (name == object.end() || phase == object.end() || args == object.end()) return std::nullopt;
+  const bool of_bucket = *name == "allreduce" || *name == "ready";
+  const bool named = of_bucket || *name == "forward" || *name == "backward" || *name == "optimizer";
+  if (!named || *phase != "X" || !args->contains("step")) return std::nullopt;
+  TraceEvent event{*name, object.at("pid"), args->at("step")};
+  if (of_bucket) args->at("bucket").get_to(event.bucket);
+  if (*name == "allreduce") args->at("bytes").get_to(event.bytes);
   object.at("ts").get_to(event.begin);
   event.end = event.begin + object.at("dur").get<double>();
-  if (event.name == kAllreduce || event.name == kReady) args.at("bucket").get_to(event.bucket);
-  if (event.name == kAllreduce) args.at("bytes").get_to(event.bytes);
   return event;
 }
 
@@ -53,7 +44,7 @@ std::vector<TraceEvent> read_trace(const std::string& path) {
     const json trace = json::parse(std::ifstream(path));
     std::vector<TraceEvent> events;
     for (const json& event : trace.is_array() ? trace : trace.at("traceEvents")) {
-      if (is_ours(event)) events.push_back(event_of(event));
+      if (auto ours = event_of(event)) events.push_back(std::move(*ours));
     }
     return events;
   } catch (const json::exception& error) {
@@ -65,14 +56,11 @@ std::optional<Chart> step_timeline(const std::string& run_dir) {
   const std::string path = (std::filesystem::path(run_dir) / "trace" / "trace.json").string();
   if (!std::filesystem::exists(path)) return std::nullopt;
   std::vector<TraceEvent> events = read_trace(path);
-  std::erase_if(events, [](const TraceEvent& event) { return event.name == kReady; });
+  std::erase_if(events, [](const TraceEvent& event) { return event.name == "ready"; });
   if (events.empty()) return std::nullopt;
-  const auto by_step = [](const TraceEvent& a, const TraceEvent& b) { return a.step < b.step; };
-  const int64_t step = std::max_element(events.begin(), events.end(), by_step)->step;
+  const int64_t step = std::ranges::max_element(events, {}, &TraceEvent::step)->step;
   std::erase_if(events, [&](const TraceEvent& event) { return event.step != step; });
-  const auto by_begin = [](const TraceEvent& a, const TraceEvent& b) { return a.begin < b.begin; };
-  std::sort(events.begin(), events.end(), by_begin);
-
+  std::ranges::sort(events, {}, &TraceEvent::begin);
   std::set<int64_t> ranks;
   for (const TraceEvent& event : events) ranks.insert(event.rank);
   Timeline timeline{{"time in the step (ms)"}, {}, {}};

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "ddprun/error.hpp"
-#include "tools/report/run_page.hpp"
+#include "tools/report/report.hpp"
 #include "tools/report/some_page.hpp"
 #include "tools/report/some_run.hpp"
 

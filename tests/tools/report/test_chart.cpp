@@ -13,13 +13,12 @@ using nlohmann::json;
 
 namespace {
 
-json spec_of(const Content& content, int width = 0) {
-  const std::string spec = vega_lite(whole_chart("a title", "a note", content));
-  return json::parse(width > 0 ? standalone(spec, width) : spec);
+json spec_of(const Content& content) {
+  return json::parse(vega_lite(whole_chart("a title", "a note", content)));
 }
 
-json values_of(const json& spec, std::size_t layer) {
-  return spec["layer"][layer]["data"]["values"];
+json values_of(const Content& content) {
+  return spec_of(content)["data"]["values"];
 }
 
 Bars two_bars() {
@@ -79,17 +78,19 @@ TEST_CASE("units make the largest value readable") {
 TEST_CASE("a bar has a value label, and a NaN has no bar") {
   Bars bars = two_bars();
   bars.series[0].values[1] = NAN;
-  const json spec = spec_of(bars);
-  REQUIRE(values_of(spec, 0).size() == 1);
-  CHECK(values_of(spec, 0)[0]["text"] == "12.35");
-  CHECK(values_of(spec, 0)[0]["value"] == 12.3456);
-  CHECK(spec["layer"].back()["encoding"]["text"]["field"] == "text");
-  CHECK(spec["layer"][0]["encoding"]["x"]["title"] == "time (ms)");
+  const json spec = spec_of(bars), values = values_of(bars);
+  REQUIRE(values.size() == 1);
+  CHECK(values[0]["text"] == "12.35");
+  CHECK(values[0]["value"] == 12.3456);
+  CHECK(spec["encoding"]["x"]["title"] == "time (ms)");
+  CHECK(spec["encoding"]["y"]["scale"]["domain"] == json{"a", "b"});
+  CHECK(spec["description"] == "a title");
+  CHECK(spec["usermeta"]["note"] == "a note");
 }
 
 TEST_CASE("the axis of bars starts at 0, or below for negative values, with space for labels") {
   Bars bars = two_bars();
-  const auto domain = [&] { return spec_of(bars)["layer"][0]["encoding"]["x"]["scale"]; };
+  const auto domain = [&] { return spec_of(bars)["encoding"]["x"]["scale"]; };
   CHECK(domain()["domainMin"] == 0);
   CHECK(domain()["domainMax"] > 1.2 * 12.3456);
   bars.series[0].values[1] = -3;
@@ -98,111 +99,23 @@ TEST_CASE("the axis of bars starts at 0, or below for negative values, with spac
   CHECK(domain()["domainMax"] == 1);
 }
 
-TEST_CASE("intervals and a line are separate layers, within the axis") {
+TEST_CASE("intervals and a line are within the axis") {
   Bars bars = two_bars();
-  CHECK(spec_of(bars)["layer"].size() == 3);
   bars.series[0].low = {12, 6};
   bars.series[0].high = {13, 80};
   bars.line = 90;
   const json spec = spec_of(bars);
-  CHECK(spec["layer"].size() == 5);
-  CHECK(values_of(spec, 0)[0]["text"] == "12.35 (12 to 13)");
-  CHECK(values_of(spec, 2)[0]["at"] == 90);
-  CHECK(spec["layer"][0]["encoding"]["x"]["scale"]["domainMax"] > 90);
+  CHECK(values_of(bars)[0]["text"] == "12.35 (12 to 13)");
+  CHECK(values_of(bars)[1]["high"] == 80);
+  CHECK(spec["layer"][2]["data"]["values"][0]["value"] == 90);
+  CHECK(spec["encoding"]["x"]["scale"]["domainMax"] > 90);
   CHECK(row(table_of(whole_chart("", "", bars)), 1) == Row{"b", "7 [6, 80]"});
 }
 
-TEST_CASE("a series with a wrong number of values is a logic error") {
+TEST_CASE("a series with too few values, and a span on an invalid lane, are logic errors") {
   Bars bars = two_bars();
-  bars.series[0].values.push_back(1);
+  bars.series[0].values.pop_back();
   CHECK_THROWS_AS(spec_of(bars), std::logic_error);
-  bars = two_bars();
-  bars.series[0].low = {1, 2};
-  CHECK_THROWS_AS(spec_of(bars), std::logic_error);
-}
-
-TEST_CASE("shares add up to 100 per cent") {
-  Shares shares{{"a", "b"}, {}};
-  shares.series.push_back({"one", {1, 0}, {}, {}});
-  shares.series.push_back({"two", {3, NAN}, {}, {}});
-  const json values = values_of(spec_of(shares), 0);
-  CHECK(values[0]["end"] == 25);
-  CHECK(values[1]["begin"] == 25);
-  CHECK(values[1]["end"] == 100);
-  CHECK(values[1]["text"] == "75 %");
-  CHECK(values[3]["end"] == 0);
-  CHECK(row(table_of(whole_chart("", "", shares)), 0) == Row{"a", "25.0", "75.0"});
-}
-
-TEST_CASE("on a logarithmic axis only positive points are shown") {
-  Lines lines{{"size", Scale::log2}, {"rate", Scale::log10}, {}, false};
-  lines.series.push_back({"a", {{0, 1}, {4, 0}, {8, NAN}, {16, 2}}, false});
-  const json values = values_of(spec_of(lines), 0);
-  REQUIRE(values.size() == 1);
-  CHECK(values[0]["x"] == 16);
-}
-
-TEST_CASE("a logarithmic axis has ticks at few powers") {
-  Lines lines{{"size", Scale::log2, false, true}, {"rate", Scale::log10}, {}, false};
-  lines.series.push_back({"a", {{4, 1e-4}, {1 << 30, 10}}, false});
-  const json spec = spec_of(lines);
-  const json x = spec["layer"][0]["encoding"]["x"]["axis"]["values"];
-  CHECK(x.size() <= 9);
-  CHECK(x.front() == 4);
-  CHECK(spec["layer"][0]["encoding"]["y"]["axis"]["values"].size() == 6);
-  lines.series[0].points = {{4, 1.5}, {8, 30}};
-  CHECK(spec_of(lines)["layer"][0]["encoding"]["y"]["axis"]["values"] == json{2, 5, 10, 20});
-}
-
-TEST_CASE("an axis of epochs has only integer ticks") {
-  const Lines lines{{"epoch", Scale::linear, true}, {"loss"}, {testing::line_of("a", {3, 2})}, false};
-  CHECK(spec_of(lines)["layer"][0]["encoding"]["x"]["axis"]["values"] == json{1, 2});
-  const Lines many{{"step", Scale::linear, true}, {"loss"}, {testing::line_of("a", std::vector<double>(500))}, false};
-  CHECK_FALSE(spec_of(many)["layer"][0]["encoding"]["x"]["axis"].contains("values"));
-}
-
-TEST_CASE("lines of equal values have other dashes, so that both show") {
-  const Lines lines{{"step"}, {"loss"}, {testing::line_of("a", {3, 2}), testing::line_of("b", {3, 2})}, false};
-  const json dashes = spec_of(lines)["layer"][0]["encoding"]["strokeDash"]["scale"]["range"];
-  REQUIRE(dashes.size() == 2);
-  CHECK(dashes[0] != dashes[1]);
-}
-
-TEST_CASE("an ideal line is a dashed layer with its name, without a legend entry") {
-  Lines lines{{"ranks"}, {"rate"}, {testing::line_of("measured", {1, 2, 3})}, true};
-  lines.series.push_back({"ideal", {{1, 1}, {3, 3}}, true});
-  const json spec = spec_of(lines);
-  CHECK(spec["layer"][0]["mark"]["style"] == "reference");
-  CHECK(values_of(spec, 1)[0]["series"] == "ideal");
-  CHECK(spec["layer"][2]["encoding"]["color"]["scale"]["domain"] == json{"measured"});
-  CHECK(row(table_of(whole_chart("", "", lines)), 1) == Row{"2", "2", "-"});
-}
-
-TEST_CASE("a histogram's bins hold all values of a series, outliers in the last bin") {
-  Histogram histogram{{"time (ms)"}, {}};
-  std::vector<double> times = testing::some_times(10, 3);
-  times.push_back(1e6);
-  histogram.series.push_back({"a", times, {}, {}});
-  histogram.series.push_back({"b", {}, {}, {}});
-  double sum = 0;
-  for (const json& bin : values_of(spec_of(histogram), 0)) sum += bin["share"].get<double>();
-  CHECK(sum == doctest::Approx(100));
-  CHECK(spec_of(histogram)["layer"][0]["encoding"]["x"]["scale"]["domainMax"] < 100);
-  CHECK(row(table_of(whole_chart("", "", histogram)), 0).back() == "1,000,000");
-}
-
-TEST_CASE("equal samples are one bin, and no samples are none") {
-  Histogram histogram{{"time (ms)"}, {}};
-  histogram.series.push_back({"a", {3, 3, 3}, {}, {}});
-  const json values = values_of(spec_of(histogram), 0);
-  REQUIRE(values.size() == 2);
-  CHECK(values[0]["share"] == 100);
-  CHECK(values[0]["begin"] < values[1]["begin"]);
-  histogram.series[0].values.clear();
-  CHECK(values_of(spec_of(histogram), 0).empty());
-}
-
-TEST_CASE("a span on an invalid lane is a logic error") {
   Timeline timeline = testing::some_timeline();
   CHECK(row(table_of(whole_chart("", "", timeline)), 3) ==
         Row{"rank 0: buckets", "bucket 0, 25.0 MiB", "7.500", "9.700", "2.200"});
@@ -210,37 +123,86 @@ TEST_CASE("a span on an invalid lane is a logic error") {
   CHECK_THROWS_AS(spec_of(timeline), std::logic_error);
 }
 
-TEST_CASE("a separate drawing has a title, a chart in a page uses the page's") {
-  CHECK_FALSE(spec_of(two_bars()).contains("title"));
-  CHECK(spec_of(two_bars())["width"] == "container");
-  CHECK(spec_of(two_bars(), 640)["title"]["text"] == "a title");
-  CHECK(spec_of(two_bars(), 640)["title"]["subtitle"] == "a note");
-  CHECK(spec_of(two_bars(), 640)["width"] == 640);
+TEST_CASE("shares are the parts in per cent") {
+  Shares shares{{"a", "b"}, {}};
+  shares.series.push_back({"one", {1, 0}, {}, {}});
+  shares.series.push_back({"two", {3, NAN}, {}, {}});
+  CHECK(values_of(shares).size() == 2);  // Vega divides by their sum
+  CHECK(spec_of(shares)["encoding"]["y"]["scale"]["domain"] == json{"a", "b"});
+  CHECK(row(table_of(whole_chart("", "", shares)), 0) == Row{"a", "25.0", "75.0"});
+  CHECK(row(table_of(whole_chart("", "", shares)), 1) == Row{"b", "-", "-"});
+}
+
+TEST_CASE("a logarithmic axis has ticks at few powers, and shows only positive points") {
+  Lines lines{{"size", Scale::log2, false, true}, {"rate", Scale::log10}, {}, false};
+  lines.series.push_back({"a", {{0, 1}, {4, 1e-4}, {8, NAN}, {16, 0}, {1 << 30, 10}}, false});
+  CHECK(values_of(lines).size() == 2);
+  const json encoding = spec_of(lines)["encoding"];
+  CHECK(encoding["x"]["axis"]["values"].size() <= 9);
+  CHECK(encoding["x"]["axis"]["values"].front() == 4);
+  CHECK(encoding["y"]["axis"]["values"].size() == 6);
+  lines.series[0].points = {{4, 1.5}, {8, 30}};
+  CHECK(spec_of(lines)["encoding"]["y"]["axis"]["values"] == json{2, 5, 10, 20});
+}
+
+TEST_CASE("an axis of epochs has only integer ticks") {
+  const Lines lines{{"epoch", Scale::linear, true}, {"loss"}, {testing::line_of("a", {3, 2})}, false};
+  CHECK(spec_of(lines)["encoding"]["x"]["axis"]["values"] == json{1, 2});
+  const Lines many{{"step", Scale::linear, true}, {"loss"}, {testing::line_of("a", std::vector<double>(500))}, false};
+  CHECK_FALSE(spec_of(many)["encoding"]["x"]["axis"].contains("values"));
+}
+
+TEST_CASE("only short lines have marks, and an ideal line has no legend entry") {
+  Lines lines{{"ranks"}, {"rate"}, {testing::line_of("a", {1, 2, 3}), testing::line_of("b", {1, 2, 3})}, true};
+  lines.series.push_back({"ideal", {{1, 1}, {3, 3}}, true});
+  const json measured = spec_of(lines)["layer"].back();
+  CHECK(measured["encoding"]["color"]["scale"]["domain"] == json{"a", "b"});
+  CHECK(measured["layer"].size() == 2);
+  CHECK(spec_of(lines)["layer"].size() == 3);
+  CHECK(values_of(lines).back()["ideal"] == true);
+  CHECK(row(table_of(whole_chart("", "", lines)), 1) == Row{"2", "2", "2", "-"});
+  lines.series.push_back(testing::line_of("long", std::vector<double>(61)));
+  CHECK(spec_of(lines)["layer"].back()["layer"].size() == 1);
+}
+
+TEST_CASE("a histogram's bins hold all values of a series, outliers in the last bin") {
+  Histogram histogram{{"time (ms)"}, {}};
+  std::vector<double> times = testing::some_times(10, 3);
+  times.push_back(1e300);
+  histogram.series.push_back({"a", times, {}, {}});
+  histogram.series.push_back({"b", {}, {}, {}});
+  double sum = 0;
+  for (const json& bin : values_of(histogram)) sum += bin["share"].get<double>();
+  CHECK(sum == doctest::Approx(100));
+  CHECK(spec_of(histogram)["encoding"]["x"]["scale"]["domainMax"] < 100);
+  CHECK(row(table_of(whole_chart("", "", histogram)), 0).back() == "1.000e+300");
+}
+
+TEST_CASE("equal samples are one bin, and no samples are none") {
+  Histogram histogram{{"time (ms)"}, {}};
+  histogram.series.push_back({"a", {3, 3, 3}, {}, {}});
+  const json values = values_of(histogram);
+  REQUIRE(values.size() == 2);
+  CHECK(values[0]["share"] == 100);
+  CHECK(values[0]["begin"] < values[1]["begin"]);
+  histogram.series[0].values.clear();
+  CHECK(values_of(histogram).empty());
 }
 
 TEST_CASE("invalid UTF-8 is replaced, not refused") {
   Bars bars = two_bars();
   bars.groups[0] = "\xff\xfe";
-  CHECK(values_of(spec_of(bars), 0)[0]["group"] == "\xef\xbf\xbd\xef\xbf\xbd");
+  CHECK(values_of(bars)[0]["group"] == "\xef\xbf\xbd\xef\xbf\xbd");
 }
 
 TEST_CASE("a legend has only columns that fit on a phone") {
   const auto columns = [](const std::vector<std::string>& names) {
     Lines lines{{"x"}, {"y"}, {}, false};
     for (const std::string& name : names) lines.series.push_back(testing::line_of(name, {1, 2}));
-    return spec_of(lines)["layer"][0]["encoding"]["color"]["legend"]["columns"].get<int>();
+    return spec_of(lines)["layer"].back()["encoding"]["color"]["legend"]["columns"].get<int>();
   };
   CHECK(columns({"gloo", "ucx"}) == 2);
   CHECK(columns({std::string(30, 'a'), "b"}) == 2);
   CHECK(columns({std::string(30, 'a'), std::string(30, 'b')}) == 1);
   CHECK(columns({"data wait", "forward", "backward", "exposed communication", "optimizer", "other"}) == 3);
-  CHECK(columns({std::string(90, 'a'), "b"}) == 1);
-}
-
-TEST_CASE("light and dark have as many colours, none in common") {
-  const json light = json::parse(chart_theme(false)), dark = json::parse(chart_theme(true));
-  CHECK(light["range"]["category"].size() == dark["range"]["category"].size());
-  for (const json& colour : light["range"]["category"]) {
-    for (const json& other : dark["range"]["category"]) CHECK(colour != other);
-  }
 }

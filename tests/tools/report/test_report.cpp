@@ -8,7 +8,6 @@
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
 #include "support/variable.hpp"
-#include "tools/report/bench_page.hpp"
 #include "tools/report/report.hpp"
 #include "tools/report/some_page.hpp"
 #include "tools/report/some_run.hpp"
@@ -39,40 +38,18 @@ std::size_t files_in(const fs::path& folder) {
 
 }  // namespace
 
-TEST_CASE("bench results give bandwidth and time over message size, one line per backend") {
-  const testing::TempDir folder;
-  const std::string path = write_bench(
-      folder, "b.json", {bench_row("gloo", 4096, 2e-6), bench_row("gloo", 4, 1e-6), bench_row("ucx", 4096, 1e-6)});
-  const report::Page page = report::bench_page({path});
-  REQUIRE(page.sections.size() == 2);
-  CHECK(page.sections[0].title == "allreduce, 2 ranks");
-  const auto rows = [&](std::size_t chart) { return report::table_of(page.sections[0].charts[chart]).rows(); };
-  CHECK(rows(0) == std::vector<Row>{{"4 B", "0.004000", "-"}, {"4.00 KiB", "2.048", "4.096"}});
-  CHECK(rows(1) == std::vector<Row>{{"4 B", "1", "-"}, {"4.00 KiB", "2", "1"}});
-  CHECK(page.sections[0].charts[0].title == "Bandwidth");
-  CHECK(page.sections[1].tables[0].table.rows()[1] == Row{"host", "here"});
-}
-
-TEST_CASE("CPU and GPU results are distinguished, and files without a device are CPU results") {
-  const testing::TempDir folder;
-  json on_gpu = bench_row("ucx", 4, 1e-6);
-  on_gpu["device"] = "cuda";
-  const report::Page page = report::bench_page({write_bench(folder, "b.json", {bench_row("ucx", 4, 1e-6), on_gpu})});
-  const auto& lines = std::get<report::Lines>(page.sections[0].charts[0].content);
-  REQUIRE(lines.series.size() == 2);
-  CHECK(lines.series[0].name == "ucx ring, cpu");
-  CHECK(lines.series[1].name == "ucx ring, cuda");
-}
-
 TEST_CASE("lines of bench results are named by what distinguishes them") {
   const testing::TempDir folder;
+  json on_gpu = bench_row("gloo", 4, 1e-6);
+  on_gpu["device"] = "cuda";  // files without a device are CPU results
   const std::string one =
-      write_bench(folder, "one.json", {bench_row("gloo", 4, 1e-6), bench_row("gloo", 4, 1e-6, true)});
+      write_bench(folder, "one.json", {bench_row("gloo", 4, 1e-6), bench_row("gloo", 4, 1e-6, true), on_gpu});
   const std::string two = write_bench(folder, "two.json", {bench_row("gloo", 4, 1e-6)});
   const report::Page page = report::bench_page({one, two});
   const auto& lines = std::get<report::Lines>(page.sections[0].charts[0].content);
-  REQUIRE(lines.series.size() == 3);
-  CHECK(lines.series[1].name == "gloo ring, in place, one.json");
+  REQUIRE(lines.series.size() == 4);
+  CHECK(lines.series[1].name == "gloo ring, cpu, in place, one.json");
+  CHECK(lines.series[2].name == "gloo ring, cuda, out of place, one.json");
 }
 
 TEST_CASE("an invalid, missing or mixed input is an error with the path") {
@@ -151,7 +128,7 @@ TEST_CASE("the page of a comparison is drawn, and copied to --out") {
   CHECK(testing::read_file("report.html") == before);
 }
 
-TEST_CASE("if charts cannot be drawn, one line gives advice, and nothing is written") {
+TEST_CASE("if charts cannot be drawn, one line gives advice, and there is no drawing, but the page") {
   const testing::InTempDir folder;
   const auto reason = [](const char* python) {
     const testing::Variable variable("DDPRUN_CHARTS_PYTHON", python);
@@ -164,16 +141,14 @@ TEST_CASE("if charts cannot be drawn, one line gives advice, and nothing is writ
   folder.write("python", "#!/bin/sh\necho one >&2\necho \"ModuleNotFoundError: No module\" >&2\nexit 1\n");
   fs::permissions("python", fs::perms::owner_all);
   CHECK(contains(reason("./python"), "./python: ModuleNotFoundError: No module; ./ddprun"));
-  CHECK(files_in(".") == 1);
-}
-
-TEST_CASE("drawings are written all or not at all") {
-  const testing::InTempDir folder;
+  CHECK(files_in(".") == 2);
   fs::create_directories("page-charts/02-performance-gain.svg/in-the-way");
   CHECK(contains(error_of([] {
                    report::write({{}, "page.html", false, true}, testing::some_page());
                  }),
-                 "1: cannot draw"));
-  CHECK_FALSE(fs::exists("page.html"));
+                 "02-performance-gain.svg is a folder"));
   CHECK(files_in("page-charts") == 1);
+  folder.write("report.html", "<html>");
+  folder.write("compare.json", "{}");
+  CHECK(contains(error_of([] { report::make({{"."}, "", false, true}); }), "./report.html is not a page of ddprun"));
 }

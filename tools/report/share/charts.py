@@ -1,21 +1,32 @@
 """What ddprun uses of the Python package vl-convert-python: Vega for the page, and charts as SVG and PNG.
 
-    charts.py bundle FILE    writes Vega, Vega-Lite and vega-embed as one script
-    charts.py render FILE    draws what the file asks for: {"config": ..., "scale": 2, "charts": [{"path": ..., "spec":
-                             ...}]}, each chart as its path's ending says, .svg or .png
+    charts.py bundle FILE                writes Vega, Vega-Lite and vega-embed as one script
+    charts.py draw PAGE FOLDER KIND...   draws the charts of a page of ddprun, each as FOLDER/<number>-<title>.KIND (png,
+                                         svg), and prints the paths
 """
 import json
 import os
+import re
 import sys
 
 import vl_convert
 
+WIDTH = 720  # pixels
+SCALE = 2  # of a PNG
 
-def draw(chart, request):
-    spec = {**chart["spec"], "config": request["config"]}
-    if chart["path"].endswith(".svg"):
+
+def standalone(chart, theme):
+    """A chart of a page as a separate drawing: with its width, title and note."""
+    note = chart["usermeta"]["note"]
+    title = {"text": chart["description"], **({"subtitle": note} if note else {})}
+    chart = {key: value for key, value in chart.items() if key != "autosize"}
+    return {**chart, "title": title, "width": WIDTH, "padding": 16, "config": theme}
+
+
+def drawn(spec, kind):
+    if kind == "svg":
         return vl_convert.vegalite_to_svg(spec).encode()
-    return vl_convert.vegalite_to_png(spec, scale=request["scale"])
+    return vl_convert.vegalite_to_png(spec, scale=SCALE)
 
 
 def write(files):
@@ -36,14 +47,23 @@ def write(files):
                 os.remove(aside)
 
 
-def render(path):
-    with open(path) as file:
-        request = json.load(file)
-    write({chart["path"]: draw(chart, request) for chart in request["charts"]})
+def draw(page, folder, kinds):
+    with open(page, encoding="utf-8") as file:
+        found = re.search(r'<script type="application/json" id="charts">(.*?)</script>', file.read(), re.DOTALL)
+    if not found:
+        sys.exit(f"{page} is not a page of ddprun")
+    content = json.loads(found[1])
+    files = {}
+    for number, chart in enumerate(content["charts"], 1):
+        name = re.sub("[^a-z0-9]+", "-", f"{number:02}-{chart['description'].lower()}")[:60].rstrip("-")
+        for kind in kinds:
+            files[f"{folder}/{name}.{kind}"] = drawn(standalone(chart, content["light"]), kind)
+    write(files)
+    print(*files, sep="\n")
 
 
-if len(sys.argv) == 3 and sys.argv[1] == "render":
-    render(sys.argv[2])
+if len(sys.argv) > 4 and sys.argv[1] == "draw":
+    draw(sys.argv[2], sys.argv[3], sys.argv[4:])
 elif len(sys.argv) == 3 and sys.argv[1] == "bundle":
     write({sys.argv[2]: vl_convert.javascript_bundle().encode()})
 else:

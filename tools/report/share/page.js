@@ -16,13 +16,8 @@
   };
 
   // On a phone, each name of a legend has a line.
-  const specification = (drawing, i) => {
-    const chart = structuredClone(charts[i]);
-    for (const { encoding } of drawing.clientWidth < 450 ? chart.layer : []) {
-      for (const channel of Object.values(encoding)) if (channel.legend) channel.legend.columns = 1;
-    }
-    return chart;
-  };
+  const specification = (drawing, i) => JSON.parse(JSON.stringify(charts[i]), (key, value) =>
+    key === "legend" && value && drawing.clientWidth < 450 ? { ...value, columns: 1 } : value);
 
   const draw = () =>
     Promise.all(drawings.map((drawing, i) => window.vegaEmbed(drawing, specification(drawing, i), {

@@ -15,7 +15,7 @@ namespace ddprun::report {
 struct NamedRun {
   std::string name;  // in legends and tables; unique
   record::Run run;
-  std::optional<config::Experiment> experiment{};  // none if its config cannot be read: `notices` has the reason
+  std::optional<config::Experiment> experiment{};  // none if its config cannot be read: the page has the reason
 };
 
 // Runs with the names of their folders, without the time if the names are unique without it.
@@ -25,14 +25,12 @@ std::vector<NamedRun> named(std::vector<record::Run> runs);
 // lines of a chart; for several runs, one line per run.
 std::vector<Chart> learning_charts(const std::vector<NamedRun>& runs);
 
-// Step time over steps, and its distribution: for one run, one line per rank; for several, the slowest rank of each.
-std::vector<Chart> step_time_charts(const std::vector<NamedRun>& runs);
-
-// The parts of the average step, in seconds and in per cent.
+// The parts of the average step, in seconds and in per cent. Of strategy dp also its four parts of communication, and
+// the memory of each device.
 std::vector<Chart> split_charts(const std::vector<NamedRun>& runs);
 
-// Strategy dp: its four parts of communication, and the memory of each device.
-std::vector<Chart> device_charts(const std::vector<NamedRun>& runs);
+// Step time over steps, and its distribution: for one run, one line per rank; for several, the slowest rank of each.
+std::vector<Chart> step_time_charts(const std::vector<NamedRun>& runs);
 
 // Throughput over ranks (dp: devices) and the ideal line from the fewest ranks: one chart for each model and data set
 // with runs of several sizes.
@@ -53,8 +51,5 @@ TitledTable ranks_table(const NamedRun& run);
 TitledTable gpus_table(const NamedRun& run);
 // Versions and host, one column per run.
 TitledTable environment_table(const std::vector<NamedRun>& runs);
-
-// At most `most` points: the medians of windows of equal length. Sets `window` to the length; 1 if all points are kept.
-std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most, std::size_t& window);
 
 }  // namespace ddprun::report
