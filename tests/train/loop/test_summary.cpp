@@ -18,7 +18,8 @@ TEST_CASE("the summary's peak memory is the maximum over the ranks, on every ran
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const bool greedy = rank.rank() == 1;
           const int64_t before = record::peak_memory_bytes();
-          if (greedy) std::vector<char>(static_cast<std::size_t>(before + kMore), 'x');
+          const std::vector<char> touched(static_cast<std::size_t>(greedy ? before + kMore : 1), 'x');
+          require(touched.back() == 'x', "memory");
           const auto backend = comm::join_good(rank);
           Fit<LineModel> fit(rank.rank(), 2, 40, 2, Last::pad);
           const auto summary = fit.run_ddp({std::nullopt, 10, false, {0}}, *backend);
