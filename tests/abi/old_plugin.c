@@ -117,7 +117,7 @@ const struct {
   const char* (*last_error)(Comm*);
   Collective* reduce_scatter;
   void *test, *async_error, *alloc, *free;
-} __attribute__((visibility("default"))) ddprun_comm_plugin_v1 = {
+} ddprun_comm_plugin_v1 __attribute__((visibility("default"))) = {
     .struct_size = sizeof ddprun_comm_plugin_v1,
     .abi = 1,
     .name = "old",

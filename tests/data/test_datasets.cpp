@@ -21,7 +21,7 @@ TEST_CASE("an unknown option is reported with the options of that data set") {
         "options.slop: data set \"linear\" has no such option; expected \"samples\", \"test_samples\", \"slope\", "
         "\"intercept\", \"noise\" or \"seed\" (did you mean \"slope\"?)");
   CHECK(builtin_error({"mnist", "", {{"classes", "10"}}, 0}) ==
-        "options.classes: data set \"mnist\" has no such option; expected \"image_size\", \"resize\", "
+        "options.classes: data set \"mnist\" has no such option; expected \"image_size\", "
         "\"random_crop\", \"random_flip\", \"mean\", \"std\", \"samples\" or \"test_samples\"");
 }
 

@@ -80,7 +80,7 @@ TEST_CASE("the names of a kind are unique, and include plugins that do not load"
     std::filesystem::copy_file(file_of(name), other.path() / std::filesystem::path(file_of(name)).filename());
   }
   const auto names = Registry({kFakes, other.path().string()}).names(Kind::dataset);
-  CHECK(names.size() == 11);
+  CHECK(names.size() == 10);
   CHECK(names.front() == "counting");
   CHECK(Registry({kFakes}).names(Kind::model) == std::vector<std::string>{"other_torch"});
 }
