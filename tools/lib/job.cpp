@@ -79,8 +79,8 @@ void Job::open_store(bool insecure, milliseconds timeout) {
     count_ = world_->size;
     store_ = launch::open_store(*world_, timeout);
     address_ = world_->address;
-    const launch::StoreAddress* const server = store_->server();  // none: the folder of a job on one host
-    at_ = server == nullptr ? launch::StoreAddress{"127.0.0.1", 0, {}} : *server;
+    at_ = world_->server;
+    if (at_.host.empty()) at_ = {"127.0.0.1", 0, {}};  // the store is the folder of a job on one host
     return;
   }
   const launch::Nodes nodes = console::nodes_of(options_, insecure, timeout);
