@@ -1,11 +1,18 @@
 #include "tools/bench/output.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "cli/console/table.hpp"
+#include "comm/plugin_backend.hpp"
 #include "cuda/driver.hpp"
+#include "ddprun/plugin/tuning.hpp"
+#include "record/statistics.hpp"
 
 namespace ddprun::bench {
 namespace {

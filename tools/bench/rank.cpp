@@ -10,6 +10,7 @@
 #include "comm/over_store.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/host_identity.hpp"
+#include "launch/meeting.hpp"
 #include "launch/net/address.hpp"
 #include "tools/bench/plan.hpp"
 
