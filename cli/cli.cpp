@@ -1,7 +1,7 @@
 #include <filesystem>
 
 #include "cli/commands.hpp"
-#include "cli/config/hints.hpp"
+#include "cli/config/experiment.hpp"
 #include "cli/console/command_line.hpp"
 #include "cli/console/program.hpp"
 #include "cli/tools.hpp"

@@ -1,7 +1,6 @@
-#include "cli/config/check.hpp"
-
 #include <algorithm>
 
+#include "cli/config/document.hpp"
 #include "cli/config/text.hpp"
 
 namespace ddprun::config {
@@ -11,21 +10,19 @@ class Check {
  public:
   Check(const Experiment& experiment, std::optional<int64_t> ranks, const Sources& sources, Errors& errors)
       : e_(experiment),
+        ddp_(experiment.strategy.kind == "ddp"),
         ranks_(ranks.value_or(experiment.launch.nproc)),
         local_ranks_(ranks ? 0 : experiment.launch.nproc),
         sources_(sources),
-        faults_(errors) {}
+        errors_(errors) {}
 
-  void name_makes_a_folder() {
+  void check_run() {
     constexpr std::size_t longest = 200;  // a file name has at most 255 bytes, and the time is appended
     const std::string& name = e_.experiment.name;
     const bool fits = !name.empty() && name.size() <= longest && name != "." && name != ".." &&
                       name.find('/') == std::string::npos && !has_control(name) && is_utf8(name);
     refuse(!fits, {"experiment.name"}, "names the run folder: give at most 200 bytes of UTF-8, without \"/\"");
-  }
-
-  // An explicit "single" may be one variant of several; a forgotten strategy would train on one rank.
-  void ranks_have_a_strategy() {
+    // An explicit "single" may be one variant of several; a forgotten strategy would train on one rank.
     const int64_t nproc = e_.launch.nproc;
     refuse(nproc > 1 && e_.strategy.kind == "single" && !sources_.given("strategy.kind"),
            {"launch.nproc", "strategy.kind"},
@@ -34,126 +31,50 @@ class Check {
                std::to_string(nproc) + " ranks");
   }
 
-  void ddp_shares_the_data() {
+  void check_batches() {
     const std::string& sampler = e_.data.sampler;
-    refuse(e_.strategy.kind == "ddp" && (sampler == "sequential" || sampler == "random"),
-           {"data.sampler", "strategy.kind"},
+    refuse(ddp_ && (sampler == "sequential" || sampler == "random"), {"data.sampler", "strategy.kind"},
            "ddp without a distributed sampler is refused; use \"auto\" or \"distributed\"");
-  }
-
-  void ranks_divide_the_batch() {
-    const std::string error = batch_error(e_.data.batch_size, std::max<int64_t>(1, ranks_));
-    refuse(e_.strategy.kind == "ddp" && e_.data.batch_per == "global" && !error.empty(),
-           {"data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"}, error);
-  }
-
-  void nesterov_has_momentum() {
+    const std::string wrong_size = batch_error(e_.data.batch_size, std::max<int64_t>(1, ranks_));
+    refuse(ddp_ && e_.data.batch_per == "global" && !wrong_size.empty(),
+           {"data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"}, wrong_size);
     refuse(e_.optimizer.name == "sgd" && e_.optimizer.nesterov && e_.optimizer.momentum == 0,
            {"optimizer.nesterov", "optimizer.momentum", "optimizer.name"},
            "needs momentum; give optimizer.momentum, such as 0.9, or nesterov = false");
-  }
-
-  void epochs_or_steps() {
     refuse(e_.train.epochs && e_.train.steps, {"train.steps", "train.epochs"},
            "train.epochs is given too; give one of the two");
-  }
-
-  void micro_batches_have_samples() {
-    const bool shared = e_.strategy.kind == "ddp" && e_.data.batch_per == "global";
+    refuse(ddp_ && !e_.data.batch_weights.empty() && e_.data.balance_steps > 0,
+           {"data.balance_steps", "data.batch_weights"}, "data.batch_weights is given too; give one of the two");
+    const std::string wrong_weights =
+        ranks_ > 0 ? batch_weights_error(e_.data.batch_weights, ranks_) : "";  // not known: checked later
+    refuse(ddp_ && !wrong_weights.empty(), {"data.batch_weights", "launch.nproc", "strategy.kind"}, wrong_weights);
+    const bool shared = ddp_ && e_.data.batch_per == "global";
     const int64_t ranks = shared ? std::max<int64_t>(1, ranks_) : 1;  // not known: checked later
-    const std::string error = accumulate_error(e_.train.accumulate, e_.data.batch_size / ranks);
-    refuse(!error.empty(), {"train.accumulate", "data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"},
-           error);
+    const std::string too_many = accumulate_error(e_.train.accumulate, e_.data.batch_size / ranks);
+    refuse(!too_many.empty(),
+           {"train.accumulate", "data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"}, too_many);
   }
 
-  void kernels_do_not_vary() {
-    refuse(e_.train.deterministic && e_.train.cudnn_benchmark && e_.launch.device == "cuda",
-           {"train.deterministic", "train.cudnn_benchmark", "launch.device"},
-           "needs train.cudnn_benchmark = false, because a measurement may choose another kernel in each run");
-  }
-
-  void metric_is_measured(const std::string& key, const std::string& metric) {
-    refuse(metric.starts_with("validation.") && e_.data.validation == 0, {key, "data.validation"},
-           "needs data.validation, the part of the training set to evaluate on, such as 0.1");
-    refuse(!metric.empty() && !metric.starts_with("train.") && !e_.train.evaluate, {key, "train.evaluate"},
-           "needs train.evaluate = true; or use \"train.loss\"");
-  }
-
-  void schedule_fits() {
+  void check_schedule() {
     refuse(e_.train.schedule == "step" && e_.train.step_epochs == 0, {"train.schedule", "train.step_epochs"},
            "needs train.step_epochs, the epochs between two reductions of the learning rate");
     refuse(e_.train.schedule == "cosine" && e_.train.min_lr > e_.optimizer.lr,
            {"train.min_lr", "train.schedule", "optimizer.lr"}, "is above optimizer.lr, from which the rate falls");
     const std::string error = warmup_error(e_.train.warmup, e_.train.steps.value_or(0));
     refuse(e_.train.steps && !error.empty(), {"train.warmup", "train.steps"}, error);
+    refuse(e_.train.deterministic && e_.train.cudnn_benchmark && e_.launch.device == "cuda",
+           {"train.deterministic", "train.cudnn_benchmark", "launch.device"},
+           "needs train.cudnn_benchmark = false, because a measurement may choose another kernel in each run");
+    for (const auto& [key, metric] :
+         {std::pair{"train.early_stop", e_.train.early_stop}, {"checkpoint.best", e_.checkpoint.best}}) {
+      refuse(metric.starts_with("validation.") && e_.data.validation == 0, {key, "data.validation"},
+             "needs data.validation, the part of the training set to evaluate on, such as 0.1");
+      refuse(!metric.empty() && !metric.starts_with("train.") && !e_.train.evaluate, {key, "train.evaluate"},
+             "needs train.evaluate = true; or use \"train.loss\"");
+    }
   }
 
-  void shares_fit_the_ranks() {
-    const bool ddp = e_.strategy.kind == "ddp";
-    refuse(ddp && !e_.data.batch_weights.empty() && e_.data.balance_steps > 0,
-           {"data.balance_steps", "data.batch_weights"}, "data.batch_weights is given too; give one of the two");
-    const std::string error =
-        ranks_ > 0 ? batch_weights_error(e_.data.batch_weights, ranks_) : "";  // not known: checked later
-    refuse(ddp && !error.empty(), {"data.batch_weights", "launch.nproc", "strategy.kind"}, error);
-  }
-
-  void a_graph_can_be_replayed() {
-    const std::string key = "train.cuda_graph";
-    const bool graph = e_.train.cuda_graph, ddp = e_.strategy.kind == "ddp";
-    refuse(graph && e_.launch.device != "cuda", {key, "launch.device"},
-           "needs launch.device = \"cuda\"; set it to false on a CPU");
-    refuse(graph && e_.strategy.kind == "dp", {key, "strategy.kind"},
-           "is for strategies \"single\" and \"ddp\": the threads of \"dp\" cannot be recorded; set it to false");
-    refuse(graph && !e_.optimizer.fused, {key, "optimizer.fused"},
-           "needs optimizer.fused = true, which takes its numbers from the GPU");
-    refuse(graph && ddp && e_.strategy.zero > 0, {key, "strategy.zero", "strategy.kind"},
-           "cannot replay the optimizer of strategy.zero = 1; set strategy.zero to 0, or this to false");
-    refuse(graph && ddp && (!e_.data.batch_weights.empty() || e_.data.balance_steps > 0),
-           {key, "data.batch_weights", "data.balance_steps", "strategy.kind"},
-           "needs an equal part of each step for all ranks; leave out data.batch_weights and data.balance_steps, or "
-           "set it to "
-           "false");
-    refuse(graph && ddp && e_.strategy.find_unused_parameters,
-           {key, "strategy.find_unused_parameters", "strategy.kind"},
-           "cannot record the exchange of strategy.find_unused_parameters; set one of the two to false");
-    refuse(graph && ddp && e_.strategy.compression == "powersgd", {key, "strategy.compression", "strategy.kind"},
-           "cannot record strategy.compression = \"powersgd\", which changes from step to step; set it to false");
-    refuse(graph && (e_.train.check_gradients == "stop" || e_.train.check_gradients == "skip"),
-           {key, "train.check_gradients"},
-           "cannot record the check of train.check_gradients; set that to \"off\", or this to false");
-    refuse(graph && e_.log.parity_steps > 0, {key, "log.parity_steps"},
-           "leaves log.parity_steps no gradients to look at; leave those out, or set it to false");
-    refuse(graph && !e_.log.trace_steps.empty(), {key, "log.trace_steps"},
-           "leaves log.trace_steps no operations to trace; leave those out, or set it to false");
-  }
-
-  void batches_can_be_normalized_together() {
-    const std::string key = "model.sync_batch_norm";
-    const bool on = e_.model.sync_batch_norm && e_.strategy.kind == "ddp";
-    refuse(on && e_.train.cuda_graph, {key, "train.cuda_graph"},
-           "waits for the other ranks within forward, which a CUDA graph cannot record; set one of the two to false");
-    refuse(on && e_.data.last == "exact", {key, "data.last"},
-           "needs samples on every rank in every step; use data.last = \"pad\" or \"drop\"");
-    refuse(on && (!e_.data.batch_weights.empty() || e_.data.balance_steps > 0),
-           {key, "data.batch_weights", "data.balance_steps"},
-           "needs samples on every rank in every micro-batch; leave out data.batch_weights and data.balance_steps");
-  }
-
-  void a_rank_can_make_the_fault() {
-    const std::string& kind = e_.faults.kind;
-    if (kind == "none") return;
-    const bool ddp = e_.strategy.kind == "ddp";
-    refuse(!ddp && (kind == "drop" || kind == "shape"), {"faults.kind", "strategy.kind"},
-           "changes a collective, and only strategy \"ddp\" has collectives");
-    const int64_t ranks = ddp ? ranks_ : 1;  // 0: not known
-    refuse(ranks > 0 && e_.faults.rank >= ranks, {"faults.rank", "launch.nproc", "strategy.kind"},
-           "the run has " + std::to_string(ranks) +
-               (ranks == 1 ? " rank, 0" : " ranks, from 0 to " + std::to_string(ranks - 1)));
-    refuse(e_.train.cuda_graph, {"faults.kind", "train.cuda_graph"},
-           "needs steps that are not replayed as a CUDA graph; set train.cuda_graph to false");
-  }
-
-  void each_has_a_gpu() {
+  void check_gpus() {
     const std::vector<int64_t>& devices = e_.launch.devices;
     if (e_.launch.device != "cuda" || devices.empty()) return;
     const auto fits = [&](const std::string& key, int64_t count) {
@@ -162,26 +83,79 @@ class Check {
                  " = " + std::to_string(count) + "; name one for each, or leave it out");
     };
     if (e_.strategy.kind == "dp") return fits("strategy.devices", e_.strategy.devices);
-    if (e_.strategy.kind != "ddp") {
+    if (!ddp_) {
       return refuse(devices.size() > 1, {"launch.devices", "strategy.kind"},
                     "names " + std::to_string(devices.size()) + " GPUs, and strategy \"single\" has one; name one");
     }
     if (local_ranks_ > 0) fits("launch.nproc", local_ranks_);  // auto: as many ranks as devices
   }
 
+  void check_cuda_graph() {
+    const std::string key = "train.cuda_graph";
+    if (!e_.train.cuda_graph) return;
+    refuse(e_.launch.device != "cuda", {key, "launch.device"},
+           "needs launch.device = \"cuda\"; set it to false on a CPU");
+    refuse(e_.strategy.kind == "dp", {key, "strategy.kind"},
+           "is for strategies \"single\" and \"ddp\": the threads of \"dp\" cannot be recorded; set it to false");
+    refuse(!e_.optimizer.fused, {key, "optimizer.fused"},
+           "needs optimizer.fused = true, which takes its numbers from the GPU");
+    refuse(ddp_ && e_.strategy.zero > 0, {key, "strategy.zero", "strategy.kind"},
+           "cannot replay the optimizer of strategy.zero = 1; set strategy.zero to 0, or this to false");
+    refuse(ddp_ && (!e_.data.batch_weights.empty() || e_.data.balance_steps > 0),
+           {key, "data.batch_weights", "data.balance_steps", "strategy.kind"},
+           "needs an equal part of each step for all ranks; leave out data.batch_weights and data.balance_steps, or "
+           "set it to false");
+    refuse(ddp_ && e_.strategy.find_unused_parameters, {key, "strategy.find_unused_parameters", "strategy.kind"},
+           "cannot record the exchange of strategy.find_unused_parameters; set one of the two to false");
+    refuse(ddp_ && e_.strategy.compression == "powersgd", {key, "strategy.compression", "strategy.kind"},
+           "cannot record strategy.compression = \"powersgd\", which changes from step to step; set it to false");
+    refuse((e_.train.check_gradients == "stop" || e_.train.check_gradients == "skip"), {key, "train.check_gradients"},
+           "cannot record the check of train.check_gradients; set that to \"off\", or this to false");
+    refuse(e_.log.parity_steps > 0, {key, "log.parity_steps"},
+           "leaves log.parity_steps no gradients to look at; leave those out, or set it to false");
+    refuse(!e_.log.trace_steps.empty(), {key, "log.trace_steps"},
+           "leaves log.trace_steps no operations to trace; leave those out, or set it to false");
+  }
+
+  void check_sync_batch_norm() {
+    const std::string key = "model.sync_batch_norm";
+    if (!e_.model.sync_batch_norm || !ddp_) return;
+    refuse(e_.train.cuda_graph, {key, "train.cuda_graph"},
+           "waits for the other ranks within forward, which a CUDA graph cannot record; set one of the two to false");
+    refuse(e_.data.last == "exact", {key, "data.last"},
+           "needs samples on every rank in every step; use data.last = \"pad\" or \"drop\"");
+    refuse((!e_.data.batch_weights.empty() || e_.data.balance_steps > 0),
+           {key, "data.batch_weights", "data.balance_steps"},
+           "needs samples on every rank in every micro-batch; leave out data.batch_weights and data.balance_steps");
+  }
+
+  void check_fault() {
+    const std::string& kind = e_.faults.kind;
+    if (kind == "none") return;
+    refuse(!ddp_ && (kind == "drop" || kind == "shape"), {"faults.kind", "strategy.kind"},
+           "changes a collective, and only strategy \"ddp\" has collectives");
+    const int64_t ranks = ddp_ ? ranks_ : 1;  // 0: not known
+    refuse(ranks > 0 && e_.faults.rank >= ranks, {"faults.rank", "launch.nproc", "strategy.kind"},
+           "the run has " + std::to_string(ranks) +
+               (ranks == 1 ? " rank, 0" : " ranks, from 0 to " + std::to_string(ranks - 1)));
+    refuse(e_.train.cuda_graph, {"faults.kind", "train.cuda_graph"},
+           "needs steps that are not replayed as a CUDA graph; set train.cuda_graph to false");
+  }
+
  private:
   // The error is reported at the first of the keys that it is about.
   void refuse(bool wrong, const std::vector<std::string>& about, const std::string& what) {
     const bool sound =
-        std::all_of(about.begin(), about.end(), [&](const std::string& key) { return faults_.sound(key); });
-    if (wrong && sound) faults_.add_key(place_of(sources_, about.front()), about.front(), what);
+        std::all_of(about.begin(), about.end(), [&](const std::string& key) { return errors_.sound(key); });
+    if (wrong && sound) errors_.add_key(place_of(sources_, about.front()), about.front(), what);
   }
 
   const Experiment& e_;
+  const bool ddp_;
   const int64_t ranks_;        // of all hosts; 0: not known
   const int64_t local_ranks_;  // of this host; 0: not known
   const Sources& sources_;
-  Errors& faults_;
+  Errors& errors_;
 };
 
 }  // namespace
@@ -189,22 +163,13 @@ class Check {
 void check_together(const Experiment& experiment, std::optional<int64_t> ranks, const Sources& sources,
                     Errors& errors) {
   Check check(experiment, ranks, sources, errors);
-  check.name_makes_a_folder();
-  check.ranks_have_a_strategy();
-  check.ddp_shares_the_data();
-  check.ranks_divide_the_batch();
-  check.nesterov_has_momentum();
-  check.epochs_or_steps();
-  check.shares_fit_the_ranks();
-  check.micro_batches_have_samples();
-  check.schedule_fits();
-  check.kernels_do_not_vary();
-  check.metric_is_measured("train.early_stop", experiment.train.early_stop);
-  check.metric_is_measured("checkpoint.best", experiment.checkpoint.best);
-  check.each_has_a_gpu();
-  check.a_graph_can_be_replayed();
-  check.batches_can_be_normalized_together();
-  check.a_rank_can_make_the_fault();
+  check.check_run();
+  check.check_batches();
+  check.check_schedule();
+  check.check_gpus();
+  check.check_cuda_graph();
+  check.check_sync_batch_norm();
+  check.check_fault();
 }
 
 std::string batch_error(int64_t batch_size, int64_t ranks) {

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <limits>
 #include <sstream>
 
-#include "cli/config/hints.hpp"
-#include "cli/config/parse.hpp"
 #include "cli/config/text.hpp"
-#include "cli/config/value.hpp"
-#include "ddprun/error.hpp"
 
 namespace ddprun::config {
 namespace {
@@ -29,13 +26,44 @@ std::string advice_on_quotes(const std::string& text, std::size_t line) {
   const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0 || std::strchr("_./~-", c) != nullptr; };
   const bool is_word = !value.empty() && std::isalpha(static_cast<unsigned char>(value[0])) != 0 &&
                        std::all_of(value.begin(), value.end(), is_plain);
-  return is_word ? "; a text needs quotes: " + quoted(value) : "";
+  return is_word ? "; a text needs quotes: " + config::quoted(value) : "";
+}
+
+// Errors of overrides are reported after all lines of the file.
+constexpr int64_t after_the_file = std::numeric_limits<int64_t>::max();
+
+std::vector<std::string> split(const std::string& name) {
+  std::vector<std::string> parts(1);
+  for (char c : name) {
+    if (c == '.') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+const std::string value_is = "value = ";
+
+// The value as TOML, or as a bare word. Text that starts like a quoted string, a list or a table, and text that is not
+// UTF-8, is not a bare word; its syntax error is reported. For a key that takes a string, a number or a date is one
+// too.
+toml::table parse_value(const std::string& text, const std::string& where, bool takes_string) {
+  const bool may_be_word = text.find_first_of("\"'[{") != 0 && is_utf8(text);
+  if (takes_string && may_be_word) return parse_toml(value_is + quoted(text), where);
+  try {
+    return parse_toml(value_is + text, where);
+  } catch (const toml::parse_error&) {
+    if (!may_be_word) throw;
+    return parse_toml(value_is + quoted(text), where);
+  }
 }
 
 }  // namespace
 
 Document::Document(const std::string& text, const std::string& path, Errors& errors)
-    : path_(path), text_(text), faults_(errors) {
+    : path_(path), text_(text), errors_(errors) {
   try {
     parsed_.push_back(parse_toml(text, path));
   } catch (const toml::parse_error& error) {
@@ -43,67 +71,115 @@ Document::Document(const std::string& text, const std::string& path, Errors& err
     throw Error(ExitCode::usage, path + ":" + std::to_string(begin.line) + ":" + std::to_string(begin.column) + ": " +
                                      one_line(std::string(error.description())) + advice_on_quotes(text, begin.line));
   }
-  take_file();
+  for (const auto& [toml_key, node] : parsed_.front()) {
+    const std::string name(toml_key.str());
+    if (const Key* key = find_key("", name)) {
+      set(*key, node, nullptr);
+    } else if (!is_table(name)) {
+      errors_.add(place_in_file(toml_key.source()),
+                  key_text(name) + ": " + (node.is_table() ? unknown_table(name) : unknown_key("", name)));
+    } else if (const toml::table* content = node.as_table()) {
+      read_table(name, *content);
+    } else {
+      Place place = place_in_file(node.source());
+      place.value = node_text(node, text_);
+      errors_.add_key(place, name, "expected a table: [" + name + "] on a line of its own");
+    }
+  }
 }
 
-Place Document::at(const toml::source_region& source) const {
+Place Document::place_in_file(const toml::source_region& source) const {
   return {.where = path_ + ":" + std::to_string(source.begin.line) + ":" + std::to_string(source.begin.column),
           .value = "",
           .order = {source.begin.line, source.begin.column}};
 }
 
-void Document::take_file() {
-  for (const auto& [toml_key, node] : parsed_.front()) {
-    const std::string name(toml_key.str());
-    if (const Key* key = find_key("", name)) {
-      take(*key, node, nullptr);
-    } else if (!is_table(name)) {
-      faults_.add(at(toml_key.source()),
-                  key_text(name) + ": " + (node.is_table() ? unknown_table(name) : unknown_at_top(name)));
-    } else if (const toml::table* content = node.as_table()) {
-      take_table(name, *content);
-    } else {
-      Place place = at(node.source());
-      place.value = node_text(node, text_);
-      faults_.add_key(place, name, "expected a table: [" + name + "] on a line of its own");
-    }
-  }
-}
-
-void Document::take_table(const std::string& table, const toml::table& content) {
+void Document::read_table(const std::string& table, const toml::table& content) {
   for (const auto& [toml_key, node] : content) {
     const std::string name(toml_key.str());
     if (const Key* key = find_key(table, name)) {
-      take(*key, node, nullptr);
+      set(*key, node, nullptr);
     } else {
-      faults_.add(at(toml_key.source()), table + "." + key_text(name) + ": " + unknown_key(table, name));
+      errors_.add(place_in_file(toml_key.source()), table + "." + key_text(name) + ": " + unknown_key(table, name));
     }
   }
 }
 
-void Document::take(const Key& key, const toml::node& node, const Place* overriding) {
-  forget(key.full_name());
-  if (const toml::table* options = node.as_table(); options != nullptr && holds_options(key)) {
-    for (const auto& [option, value] : *options) take_option(key, std::string(option.str()), value, overriding);
+// A table of options that is set as a whole replaces all earlier options.
+void Document::set(const Key& key, const toml::node& node, const Place* overriding) {
+  std::erase_if(written_,
+                [&](const auto& entry) { return entry.first == key.path || entry.first.starts_with(key.path + "."); });
+  const toml::table* options = holds_options(key) ? node.as_table() : nullptr;
+  if (options == nullptr) return put(key.path, {&key, {}, &node, {}}, overriding);
+  for (const auto& [option, value] : *options) set_option(key, std::string(option.str()), value, overriding);
+}
+
+void Document::set_option(const Key& key, const std::string& option, const toml::node& node, const Place* overriding) {
+  put(key.path + "." + option, {&key, option, &node, {}}, overriding);
+}
+
+void Document::put(const std::string& full_name, const Written& written, const Place* overriding) {
+  Written& entry = written_.insert_or_assign(full_name, written).first->second;
+  entry.place = overriding != nullptr ? *overriding : place_in_file(written.value->source());
+  entry.place.value = node_text(*written.value, text_);
+}
+
+void Document::apply(const std::string& override, const std::string& typed, int64_t index) {
+  const Place place{.where = typed, .value = "", .order = {after_the_file, index}};
+  const auto equals = override.find('=');
+  if (equals == std::string::npos || has_control(override)) {
+    errors_.add(place, "expected table.key=value on one line, as in --set launch.nproc=2");
     return;
   }
-  put(key.full_name(), {&key, {}, &node, overriding == nullptr ? at(node.source()) : *overriding});
+  std::optional<std::string> option;
+  const Key* key = find_named(override.substr(0, equals), place, option);
+  if (key == nullptr) return;
+  const std::string value = override.substr(equals + 1);
+  if (value.find_first_not_of(' ') == std::string::npos) {
+    errors_.add(place, "no value; write \"\" for an empty string");
+    return;
+  }
+  try {
+    parsed_.push_back(parse_value(value, place.where, !option && takes_string(*key)));
+  } catch (const toml::parse_error& error) {
+    errors_.add(place, one_line(std::string(error.description())));
+    return;
+  }
+  text_ = value_is + value;
+  const toml::node& node = *parsed_.back().get("value");
+  if (option) {
+    set_option(*key, *option, node, &place);
+  } else {
+    remove_alternative(*key);
+    set(*key, node, &place);
+  }
 }
 
-void Document::take_option(const Key& key, const std::string& option, const toml::node& node, const Place* overriding) {
-  put(key.full_name() + "." + option, {&key, option, &node, overriding == nullptr ? at(node.source()) : *overriding});
+// The key that an override names, and its option; null, after adding an error, if there is none.
+const Key* Document::find_named(const std::string& full_name, const Place& place, std::optional<std::string>& option) {
+  const std::vector<std::string> parts = split(full_name);
+  const bool at_top = parts.size() == 1;
+  const std::string table = at_top ? "" : parts[0], &name = at_top ? parts[0] : parts[1];
+  const Key* key = find_key(table, name);
+  if (!at_top && !is_table(table)) {
+    errors_.add(place, key_text(table) + ": " + unknown_table(table));
+  } else if (key == nullptr) {
+    errors_.add(place, (at_top ? "" : table + ".") + key_text(name) + ": " + unknown_key(table, name));
+  } else if (parts.size() > 2 && !(holds_options(*key) && parts.size() == 3 && !parts[2].empty())) {
+    errors_.add(place, "expected table.key=value, or table.options.name=value");
+  } else {
+    if (parts.size() == 3) option = parts[2];
+    return key;
+  }
+  return nullptr;
 }
 
-void Document::put(const std::string& full_name, Written written) {
-  written.place.value = node_text(*written.value, text_);
-  written_.insert_or_assign(full_name, std::move(written));
-}
-
-// A table of options that is set as a whole replaces all earlier options.
-void Document::forget(const std::string& full_name) {
-  std::erase_if(written_, [&](const auto& entry) {
-    return entry.first == full_name || entry.first.starts_with(full_name + ".");
-  });
+// train.epochs and train.steps are alternatives. One on the command line replaces the other of the file, which could
+// not be unset otherwise.
+void Document::remove_alternative(const Key& key) {
+  if (key.path != "train.epochs" && key.path != "train.steps") return;
+  const auto other = written_.find(key.path == "train.epochs" ? "train.steps" : "train.epochs");
+  if (other != written_.end() && other->second.place.order.first != after_the_file) written_.erase(other);
 }
 
 }  // namespace ddprun::config

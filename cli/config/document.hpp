@@ -1,4 +1,4 @@
-// All keys that the file and the overrides set, before their values are checked.
+// The steps of load(): reads the file, finds all keys that it and the overrides set, and checks their values.
 #pragma once
 
 #include <toml++/toml.h>
@@ -6,13 +6,48 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "cli/config/errors.hpp"
 #include "cli/config/keys.hpp"
 
 namespace ddprun::config {
+
+// "comm.algorithm = \"rign\": what"; it follows the place.
+std::string error_text(const Place& place, const std::string& key, const std::string& what);
+
+// Collects the errors of one load(), so that all are reported together, in the order of the file.
+class Errors {
+ public:
+  // `text` follows the place: "launch.nprocs: unknown key".
+  void add(const Place& place, const std::string& text);
+  // An error of a key. The key is no longer sound() then.
+  void add_key(const Place& place, const std::string& key, const std::string& what);
+  // False if the key already has an error: an error that follows from its value would only repeat it.
+  bool sound(const std::string& key) const { return !unsound_.contains(key); }
+  // Throws Error(usage) with all lines if there are any.
+  void raise() const;
+
+ private:
+  struct Line {
+    std::pair<int64_t, int64_t> order;
+    std::string text;
+  };
+  std::vector<Line> lines_;
+  std::set<std::string> unsound_;
+};
+
+// The key's place. For a key that is not set: the file, with the default's value.
+Place place_of(const Sources& sources, const std::string& key);
+
+// The text of a file of at most 1 MiB. Throws Error(usage) with one line if it cannot be read. A pipe (/dev/stdin,
+// <(...), a FIFO) is read once: this process and the processes that it starts read the same text again. In a pipe, no
+// text is an error. The first call for a pipe sets an environment variable, so make it before the first thread.
+std::string read_file(const std::string& path);
+
+// Throws toml::parse_error, and Error(usage) for text that is nested too deeply; `where` starts the message.
+toml::table parse_toml(const std::string& text, const std::string& where);
 
 // One value that is set; for a key with options, one option.
 struct Written {
@@ -35,22 +70,32 @@ class Document {
   const std::map<std::string, Written>& written() const { return written_; }
 
  private:
-  void take_file();
+  void read_table(const std::string& table, const toml::table& content);
   const Key* find_named(const std::string& full_name, const Place& place, std::optional<std::string>& option);
-  void take_table(const std::string& table, const toml::table& content);
   // `overriding`: the place of the override that the node comes from; null: the node is from the file.
-  void take(const Key& key, const toml::node& node, const Place* overriding);
-  void take_option(const Key& key, const std::string& option, const toml::node& node, const Place* overriding);
-  void replace_rival(const Key& key);
-  void put(const std::string& full_name, Written written);
-  void forget(const std::string& full_name);
-  Place at(const toml::source_region& source) const;
+  void set(const Key& key, const toml::node& node, const Place* overriding);
+  void set_option(const Key& key, const std::string& option, const toml::node& node, const Place* overriding);
+  void put(const std::string& full_name, const Written& written, const Place* overriding);
+  void remove_alternative(const Key& key);
+  Place place_in_file(const toml::source_region& source) const;
 
   std::string path_;
-  std::string text_;  // that of the nodes which take() gets
-  Errors& faults_;
+  std::string text_;  // that of the nodes which set() gets
+  Errors& errors_;
   std::deque<toml::table> parsed_;  // owns the nodes: the file first, then the overrides
   std::map<std::string, Written> written_;
 };
+
+// Sets the key's member, or one of its options, from a value. Returns the error ("expected ..."), or "".
+std::string read_value(const Written& written, Experiment& experiment);
+
+// A value as the file writes it, for errors: on one line; tables and long texts are abbreviated ("a table"). `text` is
+// the TOML that the node was parsed from: a float is shown as it is written there ("1e3"), or without it as the
+// shortest number.
+std::string node_text(const toml::node& node, const std::string& text = "");
+
+// Adds an error for every combination of keys that cannot work, though each value is valid by itself. Skips keys that
+// already have an error. `ranks`: as in load().
+void check_together(const Experiment& experiment, std::optional<int64_t> ranks, const Sources& sources, Errors& errors);
 
 }  // namespace ddprun::config

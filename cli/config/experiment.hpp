@@ -257,6 +257,25 @@ std::string shared_toml(const Experiment& experiment);
 // whether it is given: the path may differ, but with a table the ranks exchange its text as they join.
 Options shared_options(Options options);
 
+// Makes the input files and folders that the config names (data.root, model.weights, ...) absolute, for a config file in
+// another folder.
+void make_paths_absolute(Experiment& experiment);
+
+// The value of each key, as TOML, by its full name. A key with options has its whole table.
+std::map<std::string, std::string> key_values(const Experiment& experiment);
+
+// How a key's change is treated when a run resumes from a checkpoint. An unknown key is free.
+enum class Change {
+  free,      // changes no result: folders, times, what is saved and logged
+  reported,  // allowed with a warning: the run no longer continues bit for bit
+  refused,   // makes it a different run
+};
+Change change_of(const std::string& key);
+
+// If an unknown option has the name of exactly one key: the --set for it, as "--set optimizer.lr=0.1" for "--lr=0.1" and
+// "--optimizer.lr=0.1", or "--set data.batch_size=VALUE" for "--batch-size". Otherwise "". [faults] has no such names.
+std::string setting_for_option(const std::string& option);
+
 // docs/config.md, from the table of keys that load() uses.
 std::string to_markdown();
 

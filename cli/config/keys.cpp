@@ -42,93 +42,57 @@ struct Expectation {
   std::string operator()(Options*) const { return "a table of strings, numbers, true and false"; }
 };
 
+std::vector<std::string> names_in(const std::string& table) {
+  std::vector<std::string> names;
+  for (const Key& key : keys()) {
+    if (key.table() == table) names.push_back(key.name());
+  }
+  return names;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 }  // namespace
 
 bool Range::holds(double value) const {
   return std::isfinite(value) && (low_open ? value > low : value >= low) && (high_open ? value < high : value <= high);
 }
 
-Key::Key(const std::string& path, Member (*member)(Experiment&)) : member(member) {
-  const auto dot = path.find('.');
-  if (dot != std::string::npos) table = path.substr(0, dot);
-  name = dot == std::string::npos ? path : path.substr(dot + 1);
+const std::vector<Table>& tables() {
+  static const std::vector<Table> all = {
+      {"experiment", "What the run is called, and what it can be repeated by."},
+      {"launch", "How the ranks are started."},
+      {"comm", "How the ranks talk to one another."},
+      {"strategy", "How training is spread over the ranks."},
+      {"model", "What is trained."},
+      {"data", "What it is trained on."},
+      {"optimizer", "How the weights change."},
+      {"train", "How long, and with what arithmetic."},
+      {"checkpoint", "What is kept of the weights."},
+      {"log", "What is logged during a run."},
+      {"faults",
+       "A fault that one rank makes on purpose, so that you see what your set-up does then. A job has it in its first "
+       "start, not after a restart. See [reliability.md](reliability.md)."},
+  };
+  return all;
 }
 
-Key& Key::doc(const std::string& text) {
-  meaning = text;
-  return *this;
-}
-
-Key& Key::between(double low, double high) {
-  range = {.low = low, .high = high};
-  return *this;
-}
-
-Key& Key::at_least(double low) {
-  range = {.low = low};
-  return *this;
-}
-
-Key& Key::above(double low, double high) {
-  range = {.low = low, .high = high, .low_open = true};
-  return *this;
-}
-
-Key& Key::from_to_below(double low, double high) {
-  range = {.low = low, .high = high, .high_open = true};
-  return *this;
-}
-
-Key& Key::one_of(std::vector<std::string> allowed) {
-  words = std::move(allowed);
-  return *this;
-}
-
-Key& Key::in_form(Form value) {
-  form = value;
-  if (form == Form::duration) range = {.low = 0.001, .high = 24 * 60 * 60};
-  return *this;
-}
-
-Key& Key::or_word(const std::string& word) {
-  count_word = word;
-  return *this;
-}
-
-Key& Key::used_by(User value) {
-  user = value;
-  return *this;
-}
-
-Key& Key::not_empty() {
-  nonempty = true;
-  return *this;
-}
-
-Key& Key::must_be_given(const std::string& as_in) {
-  required = true;
-  example = as_in;
-  return not_empty();
-}
-
-Key& Key::default_means(const std::string& text) {
-  default_note = text;
-  return *this;
-}
-
-Key& Key::may_differ() {
-  per_host = true;
-  return *this;
-}
-
-Key& Key::may_differ_in(std::vector<std::string> options) {
-  per_host_options = std::move(options);
-  return *this;
+const std::vector<Key>& keys() {
+  static const std::vector<Key> all = [] {
+    std::vector<Key> both = describe_running();
+    for (Key& key : describe_learning()) both.push_back(std::move(key));
+    return both;
+  }();
+  return all;
 }
 
 const Key* find_key(const std::string& table, const std::string& name) {
   const auto found = std::find_if(keys().begin(), keys().end(),
-                                  [&](const Key& key) { return key.table == table && key.name == name; });
+                                  [&](const Key& key) { return key.table() == table && key.name() == name; });
   return found == keys().end() ? nullptr : &*found;
 }
 
@@ -157,6 +121,44 @@ bool takes_string(const Key& key) {
 std::string expectation(const Key& key) {
   Experiment any;
   return std::visit(Expectation{key}, key.member(any));
+}
+
+std::string unknown_key(const std::string& table, const std::string& name) {
+  const bool at_top = table.empty();
+  std::vector<std::string> names = names_in(table);
+  for (const Table& other : tables()) {
+    if (at_top) names.push_back(other.name);
+  }
+  if (const std::string hint = did_you_mean(name, names); !hint.empty()) return "unknown key" + hint;
+  for (const Key& key : keys()) {
+    if (key.name() != name || key.table().empty()) continue;
+    return std::string("unknown key") + (at_top ? " outside a table" : "") + " (did you mean " + quoted(key.path) +
+           "?)";
+  }
+  return "unknown key; " +
+         (at_top ? "every key but schema_version stands in a table" : "[" + table + "] takes " + listed(names));
+}
+
+std::string setting_for_option(const std::string& option) {
+  if (!option.starts_with("--")) return "";
+  const std::size_t equals = std::min(option.find('='), option.size());
+  std::string name = option.substr(2, equals - 2);
+  std::replace(name.begin(), name.end(), '-', '_');
+  const Key* meant = nullptr;
+  for (const Key& key : keys()) {
+    if (key.table().empty() || key.table() == "faults" || (key.name() != name && key.path != name)) continue;
+    if (meant != nullptr) return "";
+    meant = &key;
+  }
+  if (meant == nullptr) return "";
+  return "--set " + meant->path + "=" + (equals == option.size() ? "VALUE" : option.substr(equals + 1));
+}
+
+std::string unknown_table(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Table& table : tables()) names.push_back(table.name);
+  const std::string hint = did_you_mean(name, names);
+  return "unknown table" + (hint.empty() ? "; the tables are " + listed(names) : hint);
 }
 
 }  // namespace ddprun::config

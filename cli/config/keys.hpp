@@ -10,6 +10,12 @@
 
 #include "cli/config/experiment.hpp"
 
+// A key with its member, from one spelling, so that they always agree.
+#define DDPRUN_KEY(key, ...)                                                            \
+  Key {                                                                                 \
+    .path = #key, .member = [](Experiment& e) -> Member { return &e.key; }, __VA_ARGS__ \
+  }
+
 namespace ddprun::config {
 
 // The Experiment member that a key sets, by type.
@@ -24,20 +30,14 @@ enum class Form {
 };
 
 // Which runs use a key.
-enum class User {
-  all,
-  ddp,
-  dp,
-  gpu,
-  sgd,
-  adam,
-  shuffler,
-  curriculum,
-  step_schedule,
-  cosine_schedule,
-  early_stop,
-  faults
+struct User {
+  const char* meaning;  // for the documentation
+  bool (*is_used)(const Experiment&);
 };
+inline constexpr User kDdp{"Used by ddp.", [](const Experiment& e) { return e.strategy.kind == "ddp"; }};
+inline constexpr User kDp{"Used by dp.", [](const Experiment& e) { return e.strategy.kind == "dp"; }};
+inline constexpr User kGpu{"Used where launch.device = \"cuda\".",
+                           [](const Experiment& e) { return e.launch.device == "cuda"; }};
 
 // Both ends are included unless marked open.
 struct Range {
@@ -47,46 +47,28 @@ struct Range {
   bool high_open = false;
   bool holds(double value) const;
 };
+inline constexpr Range kDurations{0.001, 24 * 60 * 60};  // seconds
 
 struct Key {
-  // `path` is the member's path in Experiment and so the key's full name: "launch.nproc".
-  Key(const std::string& path, Member (*member)(Experiment&));
+  std::string path;  // of the member in Experiment, and so the key's full name: "launch.nproc"
+  Member (*member)(Experiment&);
+  const User* user = nullptr;  // null: all runs
+  Form form = Form::plain;
+  Range range{};
+  std::string count_word{};                     // allowed instead of an integer: "auto" or "all"; "": none
+  std::vector<std::string> words{};             // not empty: the only strings allowed
+  bool nonempty = false;                        // a string of at least one character
+  std::string example{};                        // of a key that must be given; otherwise ""
+  bool per_host = false;                        // each host of a run has its own value
+  std::vector<std::string> per_host_options{};  // of a key with options: each host has its own value of these
+  std::string default_note{};                   // shown in the documentation instead of the default's value
+  std::string meaning{};
 
-  // Functions for a chained description.
-  Key& doc(const std::string& text);
-  Key& between(double low, double high);
-  Key& at_least(double low);
-  Key& above(double low, double high);          // low itself excluded
-  Key& from_to_below(double low, double high);  // high itself excluded
-  Key& one_of(std::vector<std::string> allowed = {});
-  Key& in_form(Form value);
-  Key& or_word(const std::string& word);  // of an integer: "auto" or "all"
-  Key& used_by(User value);
-  Key& not_empty();                              // a string of at least one character
-  Key& must_be_given(const std::string& as_in);  // has no default
-  Key& default_means(const std::string& text);
-  Key& may_differ();  // between the hosts of a run
-  Key& may_differ_in(std::vector<std::string> options);
-
+  // "" for a key before the first table.
+  std::string table() const { return path.substr(0, path.find('.') == std::string::npos ? 0 : path.find('.')); }
+  std::string name() const { return path.substr(path.find('.') + 1); }
   // The integer that is stored for count_word.
   int64_t word_value() const { return static_cast<int64_t>(range.low) - 1; }
-  std::string full_name() const { return table.empty() ? name : table + "." + name; }
-
-  std::string table;  // "" for a key before the first table
-  std::string name;
-  Member (*member)(Experiment&);
-  std::string meaning;
-  Form form = Form::plain;
-  std::string count_word;  // allowed instead of an integer; "": none
-  Range range;
-  std::vector<std::string> words;  // not empty: the only strings allowed
-  User user = User::all;
-  bool nonempty = false;
-  bool required = false;
-  std::string example;                        // of a required key
-  bool per_host = false;                      // each host of a run has its own value
-  std::vector<std::string> per_host_options;  // of a key with options: each host has its own value of these
-  std::string default_note;                   // shown in the documentation instead of the default's value
 };
 
 // A table of the file.
@@ -98,6 +80,10 @@ struct Table {
 // In the order of the documentation and of to_toml().
 const std::vector<Table>& tables();
 const std::vector<Key>& keys();
+// Its two halves: how a run is started and distributed over the ranks; what is trained, on what data, and how.
+// docs/config.md is generated from it, so each sentence is written for the user.
+std::vector<Key> describe_running();
+std::vector<Key> describe_learning();
 
 // The key `name` of a table, or null.
 const Key* find_key(const std::string& table, const std::string& name);
@@ -109,5 +95,13 @@ bool takes_string(const Key& key);
 
 // What the key accepts, for errors and documentation: `an integer from 1 to 1024 or "auto"`.
 std::string expectation(const Key& key);
+
+// The member as a TOML value on one line; "" for an optional without value.
+std::string value_text(const Key& key, Experiment& experiment);
+
+// The error for an unknown key of `table` ("": before the first table, where only schema_version is allowed): with the
+// nearest key there, the same name in another table, or all keys of the table.
+std::string unknown_key(const std::string& table, const std::string& name);
+std::string unknown_table(const std::string& name);
 
 }  // namespace ddprun::config

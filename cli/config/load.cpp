@@ -1,15 +1,14 @@
+#include <algorithm>
 #include <filesystem>
 
-#include "cli/config/check.hpp"
+#include "base/file.hpp"
 #include "cli/config/document.hpp"
-#include "cli/config/parse.hpp"
-#include "cli/config/paths.hpp"
 #include "cli/config/text.hpp"
-#include "cli/config/value.hpp"
-#include "ddprun/error.hpp"
 
 namespace ddprun::config {
 namespace {
+
+namespace fs = std::filesystem;
 
 // A file with another schema version is not checked further, because its keys may have another meaning.
 void check_schema_version(const Document& document) {
@@ -26,9 +25,7 @@ void check_schema_version(const Document& document) {
 
 void read_all(const Document& document, Loaded& loaded, Errors& errors) {
   for (const auto& [name, written] : document.written()) {
-    const std::string wrong = written.option
-                                  ? read_option(*written.key, *written.option, *written.value, loaded.experiment)
-                                  : read_value(*written.key, *written.value, loaded.experiment);
+    const std::string wrong = read_value(written, loaded.experiment);
     if (!wrong.empty()) errors.add_key(written.place, name, wrong);
     loaded.sources.note(name, written.place);
   }
@@ -36,16 +33,47 @@ void read_all(const Document& document, Loaded& loaded, Errors& errors) {
 
 void check_missing(const Sources& sources, Errors& errors) {
   for (const Key& key : keys()) {
-    const std::string name = key.full_name();
-    if (!key.required || sources.given(name) || !errors.sound(key.table)) continue;
-    errors.add_key({.where = sources.file(), .value = ""}, name,
-                   "missing; give it under [" + key.table + "], as in " + key.example);
+    if (key.example.empty() || sources.given(key.path) || !errors.sound(key.table())) continue;
+    errors.add_key({.where = sources.file(), .value = ""}, key.path,
+                   "missing; give it under [" + key.table() + "], as in " + key.example);
   }
 }
 
 void fill_in(const std::string& path, Experiment& experiment) {
-  if (experiment.experiment.name.empty()) experiment.experiment.name = std::filesystem::path(path).stem().string();
+  if (experiment.experiment.name.empty()) experiment.experiment.name = fs::path(path).stem().string();
   if (!experiment.train.epochs && !experiment.train.steps) experiment.train.epochs = 1;
+}
+
+// The members that hold a relative path, by key.
+std::map<std::string, std::string*> relative_paths(Experiment& experiment) {
+  std::map<std::string, std::string*> found;
+  const auto add = [&](const char* key, std::string& value, bool is_path) {
+    if (is_path && !value.empty() && fs::path(value).is_relative()) found[key] = &value;
+  };
+  const auto names_file = [](const std::string& value) { return value.find('/') != std::string::npos; };
+  std::string& resume = experiment.checkpoint.resume;
+  add("data.root", experiment.data.root, true);
+  add("data.difficulty", experiment.data.difficulty, experiment.data.difficulty != "magnitude");
+  add("model.weights", experiment.model.weights, true);
+  add("checkpoint.resume", resume, resume != "latest" && resume != "auto");
+  add("model.name", experiment.model.name, names_file(experiment.model.name));
+  add("data.name", experiment.data.name, names_file(experiment.data.name));
+  add("comm.backend", experiment.comm.backend, names_file(experiment.comm.backend));
+  Options& options = experiment.comm.options;
+  if (const auto tuning = options.find("tuning"); tuning != options.end())
+    add("comm.options.tuning", tuning->second, true);
+  return found;
+}
+
+// A relative path in the file is relative to the file's folder. One that --set or a pipe gives stays as it is: relative
+// to the current folder.
+void find_from_config(Experiment& experiment, const Sources& sources) {
+  const fs::path folder = fs::path(sources.file()).parent_path();
+  if (folder.empty() || descriptor_of(sources.file())) return;
+  for (const auto& [key, path] : relative_paths(experiment)) {
+    const Place* place = sources.find(key);
+    if (place != nullptr && !place->on_command_line()) *path = (folder / *path).string();
+  }
 }
 
 }  // namespace
@@ -74,6 +102,66 @@ Loaded load_text(const std::string& text, const std::string& path, const std::ve
   errors.raise();
   find_from_config(loaded.experiment, loaded.sources);
   return loaded;
+}
+
+void make_paths_absolute(Experiment& experiment) {
+  for (const auto& [key, path] : relative_paths(experiment)) *path = fs::absolute(*path).string();
+}
+
+std::string error_text(const Place& place, const std::string& key, const std::string& what) {
+  return key + (place.value.empty() ? "" : " = " + place.value) + ": " + what;
+}
+
+void Errors::add(const Place& place, const std::string& text) {
+  lines_.push_back({place.order, place.where + ": " + text});
+}
+
+void Errors::add_key(const Place& place, const std::string& key, const std::string& what) {
+  add(place, error_text(place, key, what));
+  unsound_.insert(key);
+}
+
+void Errors::raise() const {
+  if (lines_.empty()) return;
+  std::vector<Line> sorted = lines_;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Line& a, const Line& b) { return a.order < b.order; });
+  std::string message;
+  for (const Line& line : sorted) message += (message.empty() ? "" : "\n") + line.text;
+  throw Error(ExitCode::usage, message);
+}
+
+const std::string& Sources::where(const std::string& key) const {
+  const Place* place = find(key);
+  return place == nullptr ? file_ : place->where;
+}
+
+const Place* Sources::find(const std::string& key) const {
+  const auto found = places_.find(key);
+  return found == places_.end() ? nullptr : &found->second;
+}
+
+Place place_of(const Sources& sources, const std::string& key) {
+  if (const Place* place = sources.find(key)) return *place;
+  Place place{.where = sources.file(), .value = "", .order = {0, 0}};
+  if (const Key* known = find_key(key); known != nullptr && !holds_options(*known) && known->default_note.empty()) {
+    Experiment defaults;
+    place.value = value_text(*known, defaults) + " (the default)";
+  }
+  return place;
+}
+
+std::string error(const Sources& sources, const std::string& key, const std::string& what) {
+  const Place place = place_of(sources, key);
+  return place.where + ": " + error_text(place, key, what);
+}
+
+std::vector<std::string> unused_keys(const Experiment& experiment, const Sources& sources) {
+  std::vector<std::string> names;
+  for (const auto& [name, place] : sources.places()) {
+    const Key* key = find_key(name);
+    if (key != nullptr && key->user != nullptr && !key->user->is_used(experiment)) names.push_back(name);
+  }
+  return names;
 }
 
 }  // namespace ddprun::config

@@ -1,4 +1,4 @@
-#include "cli/config/parse.hpp"
+#include "cli/config/document.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,7 +11,6 @@
 #include <fstream>
 
 #include "base/file.hpp"
-#include "ddprun/error.hpp"
 
 namespace ddprun::config {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <sstream>
 
 namespace ddprun::config {
@@ -38,6 +39,10 @@ std::optional<double> read_duration(const std::string& text) {
   if (unit == "m") return value * 60;
   if (unit == "h") return value * 3600;
   return {};
+}
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(std::llround(seconds * 1000));
 }
 
 std::string quoted(const std::string& text) {

@@ -1,6 +1,7 @@
 // How values and words are formatted in errors, documentation and to_toml(). Without toml types.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@ std::string number_text(double value);
 std::string duration_text(double seconds);
 // Seconds from "30s", "500ms", "2m", "1.5h"; nothing for any other text.
 std::optional<double> read_duration(const std::string& text);
+// For a duration of the config, which is in seconds.
+std::chrono::milliseconds milliseconds(double seconds);
 
 // A TOML basic string with quotes and escapes, always one line.
 std::string quoted(const std::string& text);

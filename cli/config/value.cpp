@@ -1,4 +1,4 @@
-#include "cli/config/value.hpp"
+#include "cli/config/document.hpp"
 
 #include <algorithm>
 #include <sstream>
@@ -68,27 +68,14 @@ struct Reader {
     return "";
   }
 
-  std::string operator()(std::vector<double>* member) const {
+  template <typename T>
+  std::string operator()(std::vector<T>* member) const {
+    constexpr bool is_pair = std::is_same_v<T, double>;  // two numbers
     const toml::array* list = node.as_array();
-    if (list == nullptr || list->size() != member->size()) return expected();
-    std::vector<double> values;
-    for (const toml::node& element : *list) {
-      double value = 0;
-      if (!Reader{key, element}(&value).empty()) return expected();
-      values.push_back(value);
-    }
-    *member = values;
-    return "";
-  }
-
-  std::string operator()(std::vector<int64_t>* member) const {
-    const toml::array* list = node.as_array();
-    if (list == nullptr) return expected();
-    std::vector<int64_t> values;
-    for (const toml::node& element : *list) {
-      int64_t value = 0;
-      if (!Reader{key, element}(&value).empty()) return expected();
-      values.push_back(value);
+    if (list == nullptr || (is_pair && list->size() != member->size())) return expected();
+    std::vector<T> values(list->size());
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      if (!Reader{key, (*list)[i]}(&values[i]).empty()) return expected();
     }
     *member = values;
     return "";
@@ -158,17 +145,11 @@ std::string list_as_string(const toml::node& node) {
   for (const toml::node& element : *list) {
     text += (text.empty() ? "" : ", ") + element.value_exact<std::string>().value_or(node_text(element));
   }
-  return text.size() > longest_text ? "" : quoted(text);
+  return text.size() > longest_text ? "" : config::quoted(text);
 }
 
-}  // namespace
-
-std::string read_value(const Key& key, const toml::node& node, Experiment& experiment) {
-  return std::visit(Reader{key, node}, key.member(experiment));
-}
-
-std::string read_option(const Key& key, const std::string& option, const toml::node& node, Experiment& experiment) {
-  std::string& value = (*std::get<Options*>(key.member(experiment)))[option];
+// Returns the error, or "".
+std::string read_option(const toml::node& node, std::string& value) {
   if (const auto text = node.value_exact<std::string>()) {
     if (text->find('\0') != std::string::npos) return "expected a string without the character 0";
     value = *text;
@@ -183,6 +164,14 @@ std::string read_option(const Key& key, const std::string& option, const toml::n
     return "expected a string, a number, true or false" + (list.empty() ? "" : "; a list is written as " + list);
   }
   return "";
+}
+
+}  // namespace
+
+std::string read_value(const Written& written, Experiment& experiment) {
+  const Key& key = *written.key;
+  if (!written.option) return std::visit(Reader{key, *written.value}, key.member(experiment));
+  return read_option(*written.value, (*std::get<Options*>(key.member(experiment)))[*written.option]);
 }
 
 std::string value_text(const Key& key, Experiment& experiment) {

@@ -1,6 +1,8 @@
-#include "cli/config/text.hpp"
-#include "cli/config/value.hpp"
-#include "ddprun/plugin/words.hpp"
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "cli/config/keys.hpp"
 
 namespace ddprun::config {
 namespace {
@@ -9,9 +11,9 @@ enum class Which { all, shared };
 
 void write_keys(const std::string& table, Experiment& experiment, Which which, std::string& out) {
   for (const Key& key : keys()) {
-    if (key.table != table || (which == Which::shared && key.per_host)) continue;
+    if (key.table() != table || (which == Which::shared && key.per_host)) continue;
     const std::string value = value_text(key, experiment);
-    if (!value.empty()) out += key.name + " = " + value + "\n";
+    if (!value.empty()) out += key.name() + " = " + value + "\n";
   }
 }
 
@@ -30,26 +32,8 @@ std::string code(const std::string& text) {
   return "`" + text + "`";
 }
 
-std::string user_text(User user) {
-  switch (user) {
-    case User::all: return "";
-    case User::ddp: return "Used by ddp.";
-    case User::dp: return "Used by dp.";
-    case User::gpu: return "Used where launch.device = \"cuda\".";
-    case User::sgd: return "Used by sgd.";
-    case User::adam: return "Used by adam and adamw.";
-    case User::shuffler: return "Used by the samplers auto and distributed.";
-    case User::curriculum: return "Used by the sampler curriculum.";
-    case User::step_schedule: return "Used by the schedule step.";
-    case User::cosine_schedule: return "Used by the schedule cosine.";
-    case User::early_stop: return "Used by early_stop.";
-    case User::faults: return "Used if kind is not \"none\".";
-  }
-  return "";
-}
-
 std::string default_text(const Key& key) {
-  if (key.required) return "(required)";
+  if (!key.example.empty()) return "(required)";
   Experiment defaults;
   const std::string value = value_text(key, defaults);
   const std::string note = key.default_note;
@@ -69,14 +53,14 @@ std::string differing_options(const Key& key) {
 
 std::string meaning(const Key& key) {
   std::string text = key.meaning;
-  if (const std::string user = user_text(key.user); !user.empty()) text += " " + user;
+  if (key.user != nullptr) text += std::string(" ") + key.user->meaning;
   if (key.per_host) text += " May differ between hosts.";
   if (!key.per_host_options.empty()) text += ' ' + differing_options(key) + " may differ between hosts.";
   return text;
 }
 
 constexpr const char* introduction =
-    R"(<!-- Made from the table of keys in cli/config/key_table.hpp. The test "docs/config.md" renews it: see there. -->
+    R"(<!-- Made from the table of keys in cli/config/keys.hpp. The test "docs/config.md" renews it: see there. -->
 # The configuration
 
 An experiment is one TOML file. Every key has one meaning and one place; a key that is not listed here is an error, and
@@ -115,6 +99,44 @@ name = "linear"
 ```
 )";
 
+struct Rule {
+  std::string_view name;  // of a key, or of a table: "data."
+  Change change;
+};
+
+// The first match counts.
+constexpr std::array rules{
+    Rule{"experiment.seed", Change::refused},
+    Rule{"optimizer.name", Change::refused},
+    Rule{"data.batch_weights", Change::reported},
+    Rule{"data.balance_steps", Change::reported},
+    Rule{"data.root", Change::free},
+    Rule{"data.workers", Change::free},
+    Rule{"data.prefetch", Change::free},
+    Rule{"data.pin_memory", Change::free},
+    Rule{"data.batch_size", Change::free},  // the global batch is compared instead
+    Rule{"data.batch_per", Change::free},
+    Rule{"data.", Change::refused},
+    Rule{"model.weights", Change::free},
+    Rule{"model.", Change::refused},
+    Rule{"launch.threads", Change::reported},
+    Rule{"launch.device", Change::reported},
+    Rule{"launch.", Change::free},
+    Rule{"comm.timeout", Change::free},
+    Rule{"comm.check", Change::free},
+    Rule{"comm.", Change::reported},
+    Rule{"strategy.hash_every", Change::free},
+    Rule{"strategy.zero", Change::free},
+    Rule{"strategy.", Change::reported},
+    Rule{"optimizer.", Change::reported},
+    Rule{"train.evaluate", Change::free},
+    Rule{"train.", Change::reported},
+};
+
+bool fits(const Rule& rule, const std::string& key) {
+  return rule.name.ends_with('.') ? key.starts_with(rule.name) : key == rule.name;
+}
+
 }  // namespace
 
 std::string to_toml(const Experiment& experiment) {
@@ -138,9 +160,9 @@ std::string to_markdown() {
   const auto rows = [&](const std::string& table) {
     out += "\n| key | value | default | meaning |\n| --- | --- | --- | --- |\n";
     for (const Key& key : keys()) {
-      if (key.table != table) continue;
-      out +=
-          "| " + code(key.name) + " | " + expectation(key) + " | " + default_text(key) + " | " + meaning(key) + " |\n";
+      if (key.table() != table) continue;
+      out += "| " + code(key.name()) + " | " + expectation(key) + " | " + default_text(key) + " | " + meaning(key) +
+             " |\n";
     }
   };
   out += "\n## Before the first table\n";
@@ -150,6 +172,19 @@ std::string to_markdown() {
     rows(table.name);
   }
   return out;
+}
+
+std::map<std::string, std::string> key_values(const Experiment& experiment) {
+  Experiment copy = experiment;
+  make_paths_absolute(copy);  // the config of a run folder names the same files in another way
+  std::map<std::string, std::string> values;
+  for (const Key& key : keys()) values[key.path] = value_text(key, copy);
+  return values;
+}
+
+Change change_of(const std::string& key) {
+  const auto* const rule = std::find_if(rules.begin(), rules.end(), [&](const Rule& one) { return fits(one, key); });
+  return rule == rules.end() ? Change::free : rule->change;
 }
 
 }  // namespace ddprun::config

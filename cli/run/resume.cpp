@@ -9,7 +9,7 @@
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
-#include "cli/config/continuation.hpp"
+#include "cli/config/experiment.hpp"
 #include "cli/run/commit_copy.hpp"
 #include "ddprun/error.hpp"
 #include "record/run_dir.hpp"

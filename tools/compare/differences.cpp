@@ -7,7 +7,7 @@
 #include <set>
 
 #include "checkpoint/folder.hpp"
-#include "cli/config/continuation.hpp"
+#include "cli/config/experiment.hpp"
 #include "ddprun/error.hpp"
 #include "record/run_dir.hpp"
 #include "tools/compare/variant.hpp"

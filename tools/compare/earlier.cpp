@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "cli/config/continuation.hpp"
+#include "cli/config/experiment.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::compare {

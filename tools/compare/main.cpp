@@ -1,5 +1,5 @@
 // ddprun-compare: which of several training runs is faster, by how much, and with what confidence.
-#include "cli/config/hints.hpp"
+#include "cli/config/experiment.hpp"
 #include "tools/compare/compare.hpp"
 #include "tools/compare/running_options.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "cli/config/continuation.hpp"
+#include "cli/config/experiment.hpp"
 
 namespace ddprun::report {
 namespace {

@@ -1,5 +1,5 @@
 // ddprun-sweep: runs an experiment with many settings and ranks them.
-#include "cli/config/hints.hpp"
+#include "cli/config/experiment.hpp"
 #include "tools/compare/running_options.hpp"
 #include "tools/sweep/sweep.hpp"
 

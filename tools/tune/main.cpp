@@ -1,5 +1,5 @@
 // ddprun-tune: chooses how gradients are sent.
-#include "cli/config/hints.hpp"
+#include "cli/config/experiment.hpp"
 #include "tools/compare/running_options.hpp"
 #include "tools/tune/tune.hpp"
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-#include "cli/config/paths.hpp"
+#include "cli/config/experiment.hpp"
 #include "cli/config/text.hpp"
 #include "comm/bucket_plan.hpp"
 #include "record/statistics.hpp"

@@ -1,7 +1,7 @@
 // What a run may change when it resumes from a checkpoint.
 #include <doctest/doctest.h>
 
-#include "cli/config/continuation.hpp"
+#include "cli/config/experiment.hpp"
 #include "cli/config/keys.hpp"
 #include "written.hpp"
 

@@ -33,11 +33,11 @@ TEST_CASE("docs/config.md") {
 TEST_CASE("every key has a sentence, an existing table, and a row with its default in docs/config.md") {
   const std::string text = config::to_markdown();
   for (const config::Key& key : config::keys()) {
-    CAPTURE(key.full_name());
+    CAPTURE(key.path);
     CHECK(key.meaning.ends_with("."));
-    CHECK((key.table.empty() || config::is_table(key.table)));
-    CHECK(config::find_key(key.full_name()) == &key);
-    CHECK(text.find("\n| `" + key.name + "` | ") != std::string::npos);
+    CHECK((key.table().empty() || config::is_table(key.table())));
+    CHECK(config::find_key(key.path) == &key);
+    CHECK(text.find("\n| `" + key.name() + "` | ") != std::string::npos);
   }
   const auto row = [&](const std::string& start) { return text.find("\n" + start) != std::string::npos; };
   CHECK(row("| `batch_size` | an integer from 1 to 16777216 | `64` | "));

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <thread>
 
-#include "cli/config/paths.hpp"
+#include "cli/config/experiment.hpp"
 #include "written.hpp"
 
 using namespace ddprun;

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "cli/config/keys.hpp"
-#include "cli/config/paths.hpp"
+#include "cli/config/experiment.hpp"
 #include "written.hpp"
 
 using namespace ddprun;
@@ -168,7 +168,7 @@ TEST_CASE("a written experiment has every key, and of epochs and steps only the 
       config::to_toml(testing::load_text("train.steps = 9" + testing::required, {"comm.options.a=1"}).experiment));
   for (const config::Key& key : config::keys()) {
     if (config::holds_options(key)) continue;
-    CHECK_MESSAGE(loaded.sources.given(key.full_name()) == (key.full_name() != "train.epochs"), key.full_name());
+    CHECK_MESSAGE(loaded.sources.given(key.path) == (key.path != "train.epochs"), key.path);
   }
   CHECK(loaded.experiment.comm.options == config::Options{{"a", "1"}});
 }
