@@ -7,7 +7,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/console/program.hpp"
-#include "cli/run/torch_facts.hpp"
+#include "ddp/share.hpp"
 
 namespace ddprun::app {
 
@@ -16,7 +16,13 @@ int engine(const std::vector<std::string>& command) {
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   const int argc = static_cast<int>(command.size());
-  const int code = console::run_program([&] { return run(argc, argv.data()); }, run::error_message);
+  const int code = console::run_program([&] {
+    try {
+      return run(argc, argv.data());
+    } catch (...) {
+      throw ddp::current_error();
+    }
+  });
   std::cout.flush();
   std::fflush(nullptr);
   return code;

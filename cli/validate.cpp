@@ -1,8 +1,8 @@
 #include <cstdio>
 
 #include "cli/commands.hpp"
-#include "cli/console/program.hpp"
 #include "cli/run/checks.hpp"
+#include "launch/failure.hpp"
 
 namespace ddprun::app {
 namespace {
@@ -28,7 +28,7 @@ ExitCode validate(const Arguments& arguments) {
     try {
       validate_file(file, arguments);
     } catch (const Error& error) {
-      const ExitCode reported = console::report_failure(error.code(), error.what());
+      const ExitCode reported = launch::report_failure(error.code(), error.what());
       if (code == ExitCode::ok) code = reported;
     }
   }

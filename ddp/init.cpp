@@ -7,12 +7,13 @@
 #include <mutex>
 
 #include "base/version.hpp"
-#include "cli/console/program.hpp"
 #include "comm/single_process_backend.hpp"
 #include "ddp/join.hpp"
 #include "ddp/joined_state.hpp"
+#include "ddp/share.hpp"
 #include "ddprun/error.hpp"
 #include "launch/cores.hpp"
+#include "launch/failure.hpp"
 #include "launch/meeting.hpp"
 #include "launch/world.hpp"
 #include "plugin/registry.hpp"
@@ -37,32 +38,18 @@ Job* job = nullptr;
 std::terminate_handler handler_before = nullptr;
 pid_t pid_of_rank = 0;
 
-Error current_error() {
-  try {
-    throw;
-  } catch (const Error& error) {
-    return error;
-  } catch (const c10::Error& error) {
-    return {ExitCode::failure, train::error_message(error)};
-  } catch (const std::exception& error) {
-    return {ExitCode::failure, console::error_message(error)};
-  } catch (...) {
-    return {ExitCode::failure, "an exception of an unknown type"};
-  }
-}
-
 // For an exception that nothing catches. That of a forked process is not one of the rank.
 [[noreturn]] void end_process() {
   if (std::current_exception() == nullptr || ::getpid() != pid_of_rank) {
     if (handler_before != nullptr) handler_before();
     std::abort();
   }
-  Error error = current_error();
+  Error error = ddp::current_error();
   std::shared_ptr<ddp::JoinedState> state;
   if (const std::unique_lock lock(current_mutex, std::try_to_lock); lock) state = current.lock();
   if (state != nullptr) error = ddp::first_cause(state->meeting, error);
   std::fflush(nullptr);
-  std::_Exit(static_cast<int>(console::report_failure(error.code(), error.what())));
+  std::_Exit(static_cast<int>(launch::report_failure(error.code(), error.what())));
 }
 
 void exit_on_error() {

@@ -8,6 +8,7 @@
 #include "comm/fingerprint.hpp"
 #include "comm/over_store.hpp"
 #include "comm/shared_table.hpp"
+#include "launch/failure.hpp"
 #include "launch/meeting.hpp"
 #include "launch/signals.hpp"
 #include "train/reduce/staged_backend.hpp"
@@ -27,7 +28,7 @@ Meeting meet(launch::World& world, std::chrono::milliseconds timeout, bool ends_
     // This rank hangs, so its last collectives show most: CollectivesFile writes them on this signal.
     launch::send_held_signal(SIGUSR2, launch::kJobFails);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    std::_Exit(static_cast<int>(console::report_failure(code, cause)));
+    std::_Exit(static_cast<int>(launch::report_failure(code, cause)));
   };
   meeting.link = std::make_unique<launch::RankLink>(world.server, world, timeout, exit);
   return meeting;

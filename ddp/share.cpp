@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "cli/console/program.hpp"
+#include "launch/failure.hpp"
 #include "train/device/cuda.hpp"
 
 namespace ddprun::ddp {
@@ -28,18 +28,28 @@ std::vector<std::string> gather_texts(CommBackend& backend, const std::string& m
   return texts;
 }
 
+Error current_error() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error;
+  } catch (const c10::Error& error) {
+    return {ExitCode::failure, train::error_message(error)};
+  } catch (const std::exception& error) {
+    return {ExitCode::failure, launch::error_message(error)};
+  } catch (...) {
+    return {ExitCode::failure, "an exception of an unknown type"};
+  }
+}
+
 std::optional<Error> error_of(const std::function<void()>& work) {
   try {
     work();
     return std::nullopt;
   } catch (const CommError&) {
     throw;
-  } catch (const Error& error) {
-    return error;
-  } catch (const c10::Error& error) {
-    return Error(ExitCode::failure, train::error_message(error));
-  } catch (const std::exception& error) {
-    return Error(ExitCode::failure, console::error_message(error));
+  } catch (...) {
+    return current_error();
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -24,6 +25,13 @@ inline auto fields(Failure& failure) {  // for ByteWriter and ByteReader
 // A rank calls this before it exits with a failure: writes code and text to the job's folder, so that the launcher can
 // find the first cause. Does nothing without a job folder. Thread-safe.
 void report_failure(const std::string& job_dir, int rank, ExitCode code, const std::string& message) noexcept;
+
+// Reports a failure of this process: to our own launcher if it is one of its ranks (the launcher prints the first cause
+// once, at the end), otherwise to stderr; and to the file TORCHELASTIC_ERROR_FILE if torchrun names one. Returns `code`.
+ExitCode report_failure(ExitCode code, const std::string& message);
+
+// What to report of an exception.
+std::string error_message(const std::exception& error);
 
 // What `rank` reported: the first report if there are several. Nothing without a report. Throws Error(failure) if the
 // record cannot be read. Thread-safe.

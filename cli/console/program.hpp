@@ -2,7 +2,6 @@
 // exit code.
 #pragma once
 
-#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
@@ -22,15 +21,8 @@ std::string find_program(const std::string& name);
 // A word of a command line, quoted for a shell if it has characters that need it.
 std::string shell_word(const std::string& text);
 
-// Reports a failure: to our own launcher if this process is one of its ranks (the launcher prints the first cause once,
-// at the end), otherwise to stderr; and to the file TORCHELASTIC_ERROR_FILE if torchrun names one. Returns the code.
-ExitCode report_failure(ExitCode code, const std::string& message);
-
 // The body of main(): follows the launcher that started this process, if there is one, runs `body`, and flushes stdout.
-// Reports an exception of `body`, and output that stdout did not take; if the exception is not an Error, `message_of`
-// gives the message.
-std::string error_message(const std::exception& error);
-int run_program(const std::function<ExitCode()>& body,
-                std::string (*message_of)(const std::exception&) = error_message);
+// Reports an exception of `body`, and output that stdout did not take.
+int run_program(const std::function<ExitCode()>& body);
 
 }  // namespace ddprun::console

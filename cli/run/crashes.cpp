@@ -10,7 +10,7 @@
 
 #include "base/log.hpp"
 #include "base/stack.hpp"
-#include "cli/console/program.hpp"
+#include "ddp/share.hpp"
 #include "launch/failure.hpp"
 
 namespace ddprun::run {
@@ -33,16 +33,6 @@ void report(const launch::World& world, const Crash& crash) {
   say_after_report();
 }
 
-std::string text_of_exception() {
-  try {
-    std::rethrow_exception(std::current_exception());
-  } catch (const std::exception& error) {
-    return error.what();
-  } catch (...) {
-    return "an exception of an unknown type";
-  }
-}
-
 // The library that threw the exception; "" if the stack does not show it.
 std::string thrower_in(const std::vector<Frame>& stack) {
   const auto thrown = std::ranges::find(stack, "__cxa_throw", &Frame::function);
@@ -61,11 +51,11 @@ std::string thrower_in(const std::vector<Frame>& stack) {
   // A backend's own thread usually fails because a peer is gone: then that is the first cause.
   const ExitCode code = where.find("libddprun_comm_") != std::string::npos ? ExitCode::peer : ExitCode::failure;
   Error error(
-      code, "an exception that no code catches" + (where.empty() ? "" : ", in " + where) + ": " + text_of_exception());
+      code, "an exception that no code catches" + (where.empty() ? "" : ", in " + where) + ": " + ddp::current_error().what());
   log::error(std::string(error.what()) + "; the stack:\n" + text_of(stack));
   say_after_report();
   error = ddp::first_cause(*meeting_of_process, error);
-  const ExitCode reported = console::report_failure(error.code(), error.what());
+  const ExitCode reported = launch::report_failure(error.code(), error.what());
   std::fflush(nullptr);
   std::_Exit(static_cast<int>(reported));
 }

@@ -4,9 +4,9 @@
 
 #include "base/version.hpp"
 #include "cli/run/faults.hpp"
-#include "cli/run/torch_facts.hpp"
 #include "comm/single_process_backend.hpp"
 #include "ddp/group_state.hpp"
+#include "ddp/share.hpp"
 #include "ddprun/error.hpp"
 #include "launch/meeting.hpp"
 
@@ -65,9 +65,8 @@ void run_linked(const Meeting& meeting, const std::function<void()>& body) {
   try {
     body();
     meeting.link->finish();
-  } catch (const std::exception& exception) {
-    const auto* known = dynamic_cast<const Error*>(&exception);
-    throw ddp::first_cause(meeting, known != nullptr ? *known : Error(ExitCode::failure, error_message(exception)));
+  } catch (...) {
+    throw ddp::first_cause(meeting, ddp::current_error());
   }
 }
 

@@ -26,7 +26,9 @@
 #include "cli/run/training_data.hpp"
 #include "cuda/driver.hpp"
 #include "data/datasets.hpp"
+#include "ddp/share.hpp"
 #include "ddprun/error.hpp"
+#include "launch/failure.hpp"
 #include "launch/supervisor.hpp"
 #include "record/environment.hpp"
 #include "record/recorder.hpp"
@@ -152,14 +154,9 @@ record::Summary fit(Session& session, Group& group, const launch::World& world, 
     folder.gather(timeout);
     if (session.tracer() != nullptr) merge_traces(group, world, folder.path(), timeout);
     return summary;
-  } catch (const Error& error) {
+  } catch (...) {
+    const Error error = ddp::current_error();
     fail(world, group, session.launcher_link(), collectives, error.code(), error.what());
-  } catch (const c10::Error& error) {
-    fail(world, group, session.launcher_link(), collectives, ExitCode::failure, train::error_message(error));
-  } catch (const std::bad_alloc&) {
-    fail(world, group, session.launcher_link(), collectives, ExitCode::failure, "out of memory");
-  } catch (const std::exception& error) {
-    fail(world, group, session.launcher_link(), collectives, ExitCode::failure, error.what());
   }
 }
 

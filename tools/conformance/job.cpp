@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "cli/console/program.hpp"
 #include "ddprun/error.hpp"
+#include "launch/failure.hpp"
 #include "launch/meeting.hpp"
 #include "launch/net/connection.hpp"
 #include "tools/conformance/suite.hpp"
@@ -121,7 +121,7 @@ void Job::meet(const std::string& identity) {
   processes.rank = index;
   processes.size = processes_->count();
   link_ = std::make_unique<launch::RankLink>(at_, processes, kMeeting, [](ExitCode code, const std::string& cause) {
-    std::_Exit(static_cast<int>(console::report_failure(code, cause)));  // its ranks end with it
+    std::_Exit(static_cast<int>(launch::report_failure(code, cause)));  // its ranks end with it
   });
 }
 
