@@ -1,10 +1,8 @@
 #include <filesystem>
 
 #include "cli/commands.hpp"
-#include "cli/config/experiment.hpp"
 #include "cli/console/command_line.hpp"
 #include "cli/console/program.hpp"
-#include "cli/tools.hpp"
 
 namespace ddprun::app {
 namespace {
@@ -56,6 +54,21 @@ void declare_subcommands(CLI::App& cli, Arguments& arguments, Command& command) 
   auto* version = cli.add_subcommand(
       "version", "Print the versions of ddprun, Torch, the compiler, and every plugin with its library.");
   version->final_callback([&] { command = app::version; });
+}
+
+// One line per tool.
+std::string describe_tools() {
+  constexpr std::size_t column = 30;  // where CLI11's descriptions begin
+  std::string text;
+  for (const std::string& name : tool_names()) {
+    std::string line = "  " + name;
+    if (const std::string_view about = console::about_tool(name); !about.empty()) {
+      line.resize(std::max(column, line.size() + 1), ' ');
+      line += about;
+    }
+    text += line + '\n';
+  }
+  return text;
 }
 
 const CLI::App* find_subcommand(const CLI::App& cli, const std::string& name) {

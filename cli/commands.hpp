@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "cli/config/experiment.hpp"
 #include "cli/console/node_options.hpp"
 #include "ddprun/error.hpp"
+#include "launch/world.hpp"
 
 namespace ddprun::app {
 
@@ -41,5 +43,27 @@ ExitCode evaluate(const Arguments& arguments);  // ddprun evaluate
 ExitCode launch(const Arguments& arguments);    // ddprun launch PROGRAM
 ExitCode plugins(const Arguments& arguments);   // ddprun plugins
 ExitCode version(const Arguments& arguments);   // ddprun version
+
+// This process's place among ranks that are started already; nothing if it must start them. Call it before the first
+// thread. Throws as launch::discover().
+std::optional<launch::World> find_world(const Arguments& arguments);
+
+// The config with --set and the options that stand for keys. Throws as config::load().
+config::Loaded load_experiment(const Arguments& arguments, const std::optional<launch::World>& world);
+
+// Sets OMP_WAIT_POLICY=passive if the compute threads of this host's ranks leave no core free: a thread that spins
+// while it waits then keeps the core from a thread that has work. LibTorch's OpenMP reads the variable when it is
+// loaded. Does nothing if the user has set OMP_WAIT_POLICY or GOMP_SPINCOUNT, and for a GPU.
+void choose_wait_policy(const Arguments& arguments);
+
+// The path of the program `ddprun-<name>`, a subcommand that is a separate program, in ddprun's own folder or on PATH;
+// "" if there is none.
+std::string find_tool(const std::string& name);
+
+// The names of all tools that were found, sorted.
+std::vector<std::string> tool_names();
+
+// Replaces this process with the program. Throws Error(failure) if it cannot be started.
+[[noreturn]] void run_tool(const std::string& path, std::vector<std::string> arguments);
 
 }  // namespace ddprun::app

@@ -1,7 +1,6 @@
-#include "cli/experiment.hpp"
-
 #include <cstdlib>
 
+#include "cli/commands.hpp"
 #include "launch/cores.hpp"
 
 namespace ddprun::app {

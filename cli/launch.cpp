@@ -1,5 +1,4 @@
 #include <chrono>
-#include <cmath>
 
 #include "cli/commands.hpp"
 #include "cli/config/text.hpp"
@@ -17,7 +16,7 @@ ExitCode launch(const Arguments& arguments) {
       throw Error(ExitCode::usage,
                   "--grace " + arguments.grace + ": expected a duration of at most 24h, such as 30s, 500ms or 2m");
     }
-    job.grace = std::chrono::milliseconds(std::llround(*seconds * 1000));
+    job.grace = config::milliseconds(*seconds);
   }
   return launch::supervise(job);
 }

@@ -9,8 +9,6 @@
 
 #include "cli/commands.hpp"
 #include "cli/console/program.hpp"
-#include "cli/experiment.hpp"
-#include "cli/tools.hpp"
 
 namespace ddprun::app {
 namespace {

@@ -1,14 +1,16 @@
-#include <chrono>
-#include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 
+#include "base/file.hpp"
 #include "base/log.hpp"
 #include "checkpoint/folder.hpp"
+#include "cli/commands.hpp"
 #include "cli/config/text.hpp"
 #include "cli/console/program.hpp"
 #include "cli/console/progress_bar.hpp"
+#include "cli/run/run.hpp"
 #include "launch/cores.hpp"
 #include "launch/signals.hpp"
 #include "launch/supervisor.hpp"
@@ -16,10 +18,6 @@
 
 namespace ddprun::app {
 namespace {
-
-std::chrono::milliseconds seconds(double count) {
-  return std::chrono::milliseconds(std::llround(count * 1000));
-}
 
 constexpr const char* kRunDir = "DDPRUN_RUN_DIR";
 
@@ -37,68 +35,49 @@ void choose_output(const Arguments& arguments, const std::string& level) {
   if (arguments.quiet) setenv("DDPRUN_TTY", "0", 1);
 }
 
-// Starts of one job by ddprun's launcher: each has a run folder, and a restart resumes from the newest commit of those
-// before.
-class Starts {
- public:
-  Starts(const config::Loaded& loaded, const Arguments& arguments, int nproc)
-      : loaded_(loaded), arguments_(arguments), nproc_(nproc) {
-    command_ = arguments.argv;
-    command_[0] = console::this_program();
-  }
+// That of the run if the given one cannot be read again: a pipe, or /dev/stdin.
+std::string config_to_read(const std::string& given, const std::string& run_dir) {
+  std::error_code ignored;
+  const bool again = !descriptor_of(given) && std::filesystem::is_regular_file(given, ignored);
+  return again ? given : run_dir + "/config.toml";
+}
 
-  // The result of find_resume(), because "latest" and "auto" might be a later run when the ranks start. With several
-  // nodes, rank 0 finds it for all.
-  void first(launch::Job& job) {
-    const bool found = job.nodes.count == 1 && loaded_.sources.given("checkpoint.resume");
-    set(job, found ? std::optional(loaded_.experiment.checkpoint.resume) : std::nullopt);
+// "to resume: ddprun --config exp.toml --set a.b=c --set checkpoint.resume=RUN_DIR", quoted for a shell: the training
+// of these arguments, from the newest checkpoint of the run folder. "" if that has none.
+std::string how_to_resume(const Arguments& arguments, const std::string& run_dir) try {
+  if (checkpoint::list_commits(run_dir + "/checkpoints").empty()) return "";
+  std::string command = "to resume: ddprun --config " + console::shell_word(config_to_read(arguments.config, run_dir));
+  const console::NodeOptions& nodes = arguments.nodes;
+  const auto add = [&](const std::string& option, std::optional<int> value) {
+    if (value) command += " " + option + " " + std::to_string(*value);
+  };
+  add("-n", nodes.nproc);
+  add("--nnodes", nodes.nnodes);
+  add("--node-rank", nodes.node_rank);
+  if (!nodes.master_addr.empty()) command += " --master-addr " + console::shell_word(nodes.master_addr);
+  add("--master-port", nodes.master_port);
+  add("--max-restarts", nodes.max_restarts);
+  for (const std::string& path : arguments.plugin_paths) command += " --plugin-path " + console::shell_word(path);
+  for (const std::string& override_ : arguments.overrides) {
+    const bool again = !override_.starts_with("checkpoint.resume=") && !override_.starts_with("faults.");
+    if (again) command += " --set " + console::shell_word(override_);
   }
+  if (arguments.tensorboard) command += " --tensorboard";
+  return command + " --set " + console::shell_word("checkpoint.resume=" + run_dir);
+} catch (const Error&) {
+  return "";  // the folder cannot be read: the error of the run itself is reported
+}
 
-  void again(launch::Job& job) {
-    if (!std::exchange(has_restarted_, true)) command_.insert(command_.end(), {"--set", "faults.kind=none"});
-    for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
-      if (const std::string commit = run::newest_commit_in(*run); !commit.empty()) return set(job, commit);
-    }
-    set(job, std::nullopt);  // no commit yet: as the first start
-  }
-
-  // From the newest run folder with a checkpoint; "" if there is none.
-  std::string how_to_resume() const {
-    std::string text;
-    for (auto run = runs_.rbegin(); run != runs_.rend() && text.empty(); ++run) {
-      text = app::how_to_resume(arguments_, *run);
-    }
-    return text;
-  }
-
-  // What ranks were writing when they were killed. Call it when all have ended.
-  void remove_left_overs() const {
-    for (const std::string& run : runs_) {
-      try {
-        for (const char* folder : {"", "/checkpoints"}) checkpoint::remove_left_overs(run + folder);
-      } catch (const Error& error) {
-        log::debug(error.what());  // the last line of a job is the cause of its failure
-      }
+// What ranks were writing when they were killed. Call it when all have ended.
+void remove_left_overs(const std::vector<std::string>& runs) {
+  for (const std::string& run : runs) {
+    try {
+      for (const char* folder : {"", "/checkpoints"}) checkpoint::remove_left_overs(run + folder);
+    } catch (const Error& error) {
+      log::debug(error.what());  // the last line of a job is the cause of its failure
     }
   }
-
- private:
-  void set(launch::Job& job, const std::optional<std::string>& resume) {
-    job.command = command_;
-    if (resume) job.command.insert(job.command.end(), {"--set", "checkpoint.resume=" + config::quoted(*resume)});
-    if (job.nodes.rank != 0) return;  // rank 0 passes the paths to the ranks of other hosts
-    runs_.push_back(run::prepare_run_dir(loaded_.experiment, nproc_));
-    job.environment = {std::string(kRunDir) + "=" + runs_.back()};
-    job.log_dir = run::log_dir(loaded_.experiment, runs_.back());
-  }
-
-  const config::Loaded& loaded_;
-  const Arguments& arguments_;
-  const int nproc_;
-  std::vector<std::string> command_;
-  bool has_restarted_ = false;
-  std::vector<std::string> runs_;
-};
+}
 
 void report_shared_cores(int nproc) {
   const int cores = launch::own_cores();
@@ -116,18 +95,39 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
   job.nodes = std::move(nodes);
   job.nproc = nproc;
   job.max_restarts = static_cast<int>(experiment.launch.max_restarts);
-  job.grace = seconds(experiment.launch.grace);
+  job.grace = config::milliseconds(experiment.launch.grace);
   run::check_devices(loaded, nproc);
   report_shared_cores(nproc);
   job.forked = std::make_shared<launch::ForkedRanks>(nproc, engine);  // before any plugin is loaded
   run::check(loaded, registry, job.nodes.count == 1 ? std::optional(nproc) : std::nullopt);
 
-  Starts starts(loaded, arguments, nproc);
-  starts.first(job);
-  job.before_restart = [&](launch::Job& next, int) { starts.again(next); };
-  job.advice = [&] { return starts.how_to_resume(); };
+  std::vector<std::string> command = arguments.argv, runs;  // the run folders of the first start and of each restart
+  command[0] = console::this_program();
+  const auto prepare = [&](launch::Job& next, const std::optional<std::string>& resume) {
+    next.command = command;
+    if (resume) next.command.insert(next.command.end(), {"--set", "checkpoint.resume=" + config::quoted(*resume)});
+    if (next.nodes.rank != 0) return;  // rank 0 passes the paths to the ranks of other hosts
+    runs.push_back(run::prepare_run_dir(experiment, nproc));
+    next.environment = {std::string(kRunDir) + "=" + runs.back()};
+    next.log_dir = run::log_dir(experiment, runs.back());
+  };
+  // The result of find_resume(), because "latest" and "auto" might be a later run when the ranks start. With several
+  // nodes, rank 0 finds it for all.
+  const bool found = job.nodes.count == 1 && loaded.sources.given("checkpoint.resume");
+  prepare(job, found ? std::optional(experiment.checkpoint.resume) : std::nullopt);
+  command.insert(command.end(), {"--set", "faults.kind=none"});
+  job.before_restart = [&](launch::Job& next, int) {
+    std::optional<std::string> newest;  // nothing without a commit: as the first start
+    for (auto run = runs.rbegin(); run != runs.rend() && !newest; ++run) newest = run::newest_commit_in(*run);
+    prepare(next, newest);
+  };
+  job.advice = [&] {
+    std::string text;
+    for (auto run = runs.rbegin(); run != runs.rend() && text.empty(); ++run) text = how_to_resume(arguments, *run);
+    return text;
+  };
   const ExitCode code = launch::supervise(job);
-  starts.remove_left_overs();
+  remove_left_overs(runs);
   return code;
 }
 
@@ -174,7 +174,7 @@ ExitCode train(const Arguments& arguments) {
   if (world) world = console::discover(arguments.nodes, is_ddp ? run::explicit_nproc(loaded) : std::nullopt);
   choose_output(arguments, loaded.experiment.log.level);
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);
-  const auto how_to_resume = [&](const std::string& run_dir) { return app::how_to_resume(arguments, run_dir); };
+  const auto resume_command = [&](const std::string& run_dir) { return how_to_resume(arguments, run_dir); };
 
   if (world) {
     launch::catch_stop_signals();
@@ -190,11 +190,11 @@ ExitCode train(const Arguments& arguments) {
                 (loaded.sources.given("launch.nproc") ? "; launch.nproc is not used" : ""));
     }
     const bool own_log = !own || run_dir == nullptr;  // no launcher of this host keeps it
-    return run::run_rank({std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", how_to_resume, own_log},
+    return run::run_rank({std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", resume_command, own_log},
                          registry);
   }
   const config::Experiment::Launch& settings = loaded.experiment.launch;
-  launch::Nodes nodes = console::nodes_of(arguments.nodes, settings.insecure, seconds(settings.timeout));
+  launch::Nodes nodes = console::nodes_of(arguments.nodes, settings.insecure, config::milliseconds(settings.timeout));
   const bool one_node = nodes.count == 1;
   if (one_node && !run::find_resume(loaded)) return ExitCode::ok;
   const int nproc = run::ranks_of(loaded);
@@ -208,7 +208,7 @@ ExitCode train(const Arguments& arguments) {
   if (!arguments.quiet) launch::acknowledge_stop_signals(console::terminal_columns() > 0);
   launch::hold_signal(SIGUSR2);
   constexpr bool own_log = true;
-  return run::run_rank({std::move(loaded), launch::World{}, "", how_to_resume, own_log}, registry);
+  return run::run_rank({std::move(loaded), launch::World{}, "", resume_command, own_log}, registry);
 }
 
 }  // namespace ddprun::app

@@ -1,7 +1,7 @@
 #include <cstdio>
 
 #include "cli/commands.hpp"
-#include "cli/run/checks.hpp"
+#include "cli/run/run.hpp"
 #include "launch/failure.hpp"
 
 namespace ddprun::app {

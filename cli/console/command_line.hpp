@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +41,19 @@ inline std::string without_blanks(const std::string& text) {
 inline CLI::Option* add_key_values(CLI::App& to, const std::string& name, std::vector<std::string>& values,
                                    const std::string& type, const std::string& help) {
   return add_repeated(to, name, values, type, help)->transform(without_blanks);
+}
+
+// Arguments of the form key=value. `option` is the name for errors: "--option". Throws Error(usage).
+inline std::map<std::string, std::string> key_values(const std::string& option, const std::vector<std::string>& texts) {
+  std::map<std::string, std::string> values;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw Error(ExitCode::usage, option + " " + text + ": expected key=value");
+    }
+    values[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return values;
 }
 
 // For the help of every program that loads plugins. plugin/registry.cpp has the order of the folders.

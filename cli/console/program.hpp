@@ -2,8 +2,10 @@
 // exit code.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ddprun/error.hpp"
@@ -20,6 +22,34 @@ std::string find_program(const std::string& name);
 
 // A word of a command line, quoted for a shell if it has characters that need it.
 std::string shell_word(const std::string& text);
+
+// What each of ddprun's own tools does, for its help and for that of `ddprun`, which then need not start the tools.
+struct OwnTool {
+  std::string_view name;
+  std::string_view about;
+};
+
+inline constexpr std::array kOwnTools{
+    OwnTool{"bench", "Measure collectives, and compare backends and algorithms."},
+    OwnTool{"compare", "Compare training runs: how fast, how sure, and whether they learn the same."},
+    OwnTool{"conformance", "Test a plugin against its contract."},
+    OwnTool{"data", "Download data sets, and show their content."},
+    OwnTool{"doctor", "Examine this host: plugins, cores, memory, GPUs, network and limits."},
+    OwnTool{"export", "Write the records of a run as CSV or for TensorBoard."},
+    OwnTool{"new", "Write the project of a new plugin that builds, passes its conformance suite and trains."},
+    OwnTool{"predict", "Predict the speed on more hosts, from a run and measured links."},
+    OwnTool{"report", "Write a page with charts of runs or benchmarks."},
+    OwnTool{"sweep", "Try an experiment with many settings, and rank them."},
+    OwnTool{"tune", "Choose algorithm, bucket sizes and compression for an experiment, and verify them."},
+};
+
+// "" for a tool of somebody else.
+constexpr std::string_view about_tool(std::string_view name) {
+  for (const OwnTool& tool : kOwnTools) {
+    if (tool.name == name) return tool.about;
+  }
+  return "";
+}
 
 // The body of main(): follows the launcher that started this process, if there is one, runs `body`, and flushes stdout.
 // Reports an exception of `body`, and output that stdout did not take.

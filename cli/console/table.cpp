@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "cli/console/terminal.hpp"
+#include "base/wrap.hpp"
 
 namespace ddprun::console {
 namespace {
@@ -86,7 +86,7 @@ std::string Table::text(int indent, int columns) const {
 }
 
 std::string Table::printed(int indent) const {
-  return text(indent, terminal_of(STDOUT_FILENO).columns);
+  return text(indent, columns_of(STDOUT_FILENO));
 }
 
 // As many columns as fit, after the first one; then the rest in the same way.

@@ -1,12 +1,10 @@
-// run: assembles an experiment from config, plugins, data and ranks, and runs one rank of it. The only module that
-// knows all the others.
+// Everything that an experiment names.
 #pragma once
 
 #include <optional>
 #include <vector>
 
 #include "cli/config/experiment.hpp"
-#include "cli/run/checks.hpp"
 #include "data/split.hpp"
 #include "data/standardize.hpp"
 #include "ddprun/plugin/dataset_plugin.hpp"

@@ -1,17 +1,32 @@
 #include "cli/run/callbacks.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
 
+#include "base/file.hpp"
 #include "base/log.hpp"
+#include "cli/console/console.hpp"
+#include "cli/console/progress_bar.hpp"
 #include "cli/console/units.hpp"
+#include "cuda/driver.hpp"
+#include "cuda/nvml.hpp"
+#include "launch/net/address.hpp"
 #include "launch/signals.hpp"
+#include "record/event_file.hpp"
+#include "record/run_dir.hpp"
+#include "train/device/cuda.hpp"
 #include "train/loop/data_loader.hpp"
 
 namespace ddprun::run {
 namespace {
 
-constexpr std::chrono::seconds kFirstLine{10}, kLineInterval{60};
+using std::chrono::seconds;
+
+constexpr seconds kTick{1}, kLong{2}, kFirstLine{10}, kLineInterval{60};
 
 // The formatting functions end their text in a newline, and the log adds another.
 void print(std::string text) {
@@ -19,69 +34,226 @@ void print(std::string text) {
   log::plain(text);
 }
 
-}  // namespace
-
+// Whether to log a step's line: every `log_every` steps, and after the last step of an epoch.
 bool is_line_due(int64_t log_every, int64_t step_of_epoch, int64_t steps_per_epoch) {
   return log_every > 0 && (step_of_epoch % log_every == 0 || step_of_epoch == steps_per_epoch);
 }
 
-void ConsoleProgress::add_to_line(const record::StepRecord& record, int64_t step_of_epoch, int64_t steps_per_epoch) {
-  if (step_of_epoch == 1) line_ = {};
-  if (line_.time.all.count == 0) line_.since = step_of_epoch;
-  line_.of_rank0 = world_ > 1;
-  line_.epoch = record.epoch;
-  line_.step = step_of_epoch;
-  line_.steps = steps_per_epoch;
-  line_.time.update(record.total);
-  line_.data.update(record.data);
-  if (record.samples == 0) return;
-  line_.loss.update(record.loss, record.samples);
-  if (!std::isnan(record.accuracy)) line_.accuracy.update(record.accuracy, record.samples);
+bool is_step(Phase phase) {
+  return phase != Phase::setup && phase != Phase::evaluate && phase != Phase::checkpoint;
 }
 
-void ConsoleProgress::on_step_end(const record::StepRecord& record, int64_t step_of_epoch, train::LoopState& state) {
-  const int64_t steps = state.train.steps();
-  add_to_line(record, step_of_epoch, steps);
-  // Of all epochs; in a run of steps, of this epoch.
-  const int64_t steps_left = std::max<int64_t>(epochs_ - record.epoch, 0) * steps + steps - step_of_epoch;
-  const std::lock_guard lock(mutex_);
-  const double mean_time = line_.time.all.value();
-  bar_.show(record.epoch, epochs_, step_of_epoch, steps, line_.loss.all.value(),
-            static_cast<double>(record.samples) * world_ / mean_time, mean_time * static_cast<double>(steps_left));
-  if (!is_line_due(log_every_, step_of_epoch, steps)) return;
-  print(console::step_line(line_));
-  for (record::Meter* meter : {&line_.time, &line_.data, &line_.loss, &line_.accuracy}) meter->recent = {};
+std::string name_of_work(Phase phase, int64_t step) {
+  switch (phase) {
+    case Phase::setup: return "the set-up";
+    case Phase::evaluate: return "the evaluation";
+    case Phase::checkpoint: return "the checkpoint";
+    default: return "step " + std::to_string(step);
+  }
 }
 
-void ConsoleProgress::on_phase(Phase phase, int64_t step, int) {
-  long_work_.on_phase(phase, step);
+class RecordWriter final : public train::Callback {
+ public:
+  explicit RecordWriter(record::Recorder& recorder) : recorder_(recorder) {}
+  void on_step_end(const record::StepRecord& record, int64_t, train::LoopState&) override { recorder_.step(record); }
+  void on_epoch_end(const record::EpochRecord& record, train::LoopState&) override { recorder_.epoch(record); }
+
+ private:
+  record::Recorder& recorder_;
+};
+
+class ConsoleProgress final : public train::Callback {
+ public:
+  ConsoleProgress(int world, int64_t log_every, int64_t epochs)
+      : world_(world), log_every_(log_every), epochs_(epochs), thread_([this] { watch(); }) {}
+  ~ConsoleProgress() override {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  // A phase of a step begins; an evaluation and a checkpoint are work of their own.
+  void on_phase(Phase phase, int64_t step, int) override {
+    const std::lock_guard lock(mutex_);
+    const bool same = working_ && step == step_ && (phase == phase_ || (is_step(phase) && is_step(phase_)));
+    if (!same) since_ = Clock::now();
+    step_ = step;
+    phase_ = phase;
+    working_ = true;
+  }
+
+  void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, train::LoopState& state) override {
+    const int64_t steps = state.train.steps();
+    add_to_line(record, step_of_epoch, steps);
+    // Of all epochs; in a run of steps, of this epoch.
+    const int64_t steps_left = std::max<int64_t>(epochs_ - record.epoch, 0) * steps + steps - step_of_epoch;
+    const std::lock_guard lock(mutex_);
+    const double mean_time = line_.time.all.value();
+    bar_.show(record.epoch, epochs_, step_of_epoch, steps, line_.loss.all.value(),
+              static_cast<double>(record.samples) * world_ / mean_time, mean_time * static_cast<double>(steps_left));
+    if (!is_line_due(log_every_, step_of_epoch, steps)) return;
+    print(console::step_line(line_));
+    for (record::Meter* meter : {&line_.time, &line_.data, &line_.loss, &line_.accuracy}) meter->recent = {};
+  }
+
+  void on_epoch_end(const record::EpochRecord& record, train::LoopState&) override {
+    print(console::epoch_line(record));
+  }
+
+  void on_fit_end(train::LoopState&) override {
+    const std::lock_guard lock(mutex_);
+    working_ = false;
+    bar_.clear();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void add_to_line(const record::StepRecord& record, int64_t step_of_epoch, int64_t steps_per_epoch) {
+    if (step_of_epoch == 1) line_ = {};
+    if (line_.time.all.count == 0) line_.since = step_of_epoch;
+    line_.of_rank0 = world_ > 1;
+    line_.epoch = record.epoch;
+    line_.step = step_of_epoch;
+    line_.steps = steps_per_epoch;
+    line_.time.update(record.total);
+    line_.data.update(record.data);
+    if (record.samples == 0) return;
+    line_.loss.update(record.loss, record.samples);
+    if (!std::isnan(record.accuracy)) line_.accuracy.update(record.accuracy, record.samples);
+  }
+
+  void watch() {
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, kTick, [this] { return ended_; })) {
+      const auto age = std::chrono::floor<seconds>(Clock::now() - since_);
+      if (working_ && age >= kLong) show_age(age);
+    }
+  }
+
+  void show_age(seconds age) {
+    const std::string time = age < std::chrono::minutes(1) ? std::to_string(age.count()) + " s"
+                                                           : console::human_time(static_cast<double>(age.count()));
+    const std::string what = name_of_work(phase_, step_);
+    if (bar_.is_visible()) return bar_.note(what + ": " + time);
+    if (age < kFirstLine) next_line_ = kFirstLine;
+    if (age < next_line_) return;
+    next_line_ = age + std::min(age, kLineInterval);
+    log::info(what + " has taken " + time + " so far (" + name_of(phase_) + ")");
+  }
+
+  const int world_;
+  const int64_t log_every_;
+  const int64_t epochs_;
+  console::StepLine line_;
+  std::mutex mutex_;  // of all below
+  std::condition_variable changed_;
+  console::ProgressBar bar_;
+  bool ended_ = false, working_ = false;
+  int64_t step_ = 0;
+  Phase phase_ = Phase::start;
+  Clock::time_point since_ = Clock::now();  // when the current work began
+  seconds next_line_{0};                    // the age of the current work at which a line says so
+  std::thread thread_;                      // last: it uses the others
+};
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-void ConsoleProgress::on_epoch_end(const record::EpochRecord& record, train::LoopState&) {
-  print(console::epoch_line(record));
+class EventWriter final : public train::Callback {
+ public:
+  EventWriter(const std::string& run_dir, int world, int64_t log_every)
+      : of_rank0_(world > 1 ? "_rank0" : ""),
+        log_every_(log_every),
+        file_(record::file_in(run_dir, record::event_file_name(seconds_since_1970(), launch::host_name()))) {
+    file_.write(record::event_file_header(seconds_since_1970()));
+  }
+
+  void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, train::LoopState& state) override {
+    if (!is_line_due(log_every_, step_of_epoch, state.train.steps())) return;
+    std::string bytes;
+    record::Scalars scalars(bytes, seconds_since_1970(), record.step);
+    scalars.add("train/loss" + of_rank0_, record.loss);
+    scalars.add("train/accuracy" + of_rank0_, record.accuracy);
+    scalars.add("train/throughput" + of_rank0_, record.throughput);
+    scalars.add("train/lr", record.lr);
+    scalars.add("train/loss_scale", record.scale);
+    file_.write(bytes);
+  }
+
+  void on_epoch_end(const record::EpochRecord& record, train::LoopState& state) override {
+    std::string bytes;
+    record::add_epoch({bytes, seconds_since_1970(), state.at.step}, record);
+    file_.write(bytes);
+  }
+
+ private:
+  const std::string of_rank0_;  // ends the names of figures that are not those of all ranks
+  const int64_t log_every_;
+  OutputFile file_;
+};
+
+class GpuWatch final : public train::Callback {
+ public:
+  GpuWatch(const std::vector<torch::Device>& gpus, record::Recorder& recorder, int64_t log_every)
+      : recorder_(recorder), log_every_(log_every) {
+    for (const torch::Device gpu : gpus) {
+      gpus_.push_back({gpu, cuda::gpus().at(static_cast<std::size_t>(gpu.index())).bus_id});
+      train::reset_peak_memory(gpu);
+    }
+  }
+
+  void on_step_end(const record::StepRecord& step, int64_t step_of_epoch, train::LoopState& state) override {
+    if (!is_line_due(log_every_, step_of_epoch, state.train.steps())) return;
+    for (const Watched& gpu : gpus_) {
+      const cuda::GpuSample sample = nvml_.sample(gpu.bus_id);
+      const train::GpuMemory peak = train::peak_memory(gpu.device);
+      record::GpuRecord record;
+      record.step = step.step;
+      record.device = gpu.device.index();
+      record.allocated = peak.allocated;
+      record.reserved = peak.reserved;
+      record.utilization = sample.utilization;
+      record.memory_used = sample.memory_used;
+      record.temperature = sample.temperature;
+      record.power = sample.power;
+      recorder_.gpu(record);
+    }
+  }
+
+ private:
+  struct Watched {
+    torch::Device device;
+    std::string bus_id;
+  };
+
+  std::vector<Watched> gpus_;
+  const cuda::Nvml nvml_;
+  record::Recorder& recorder_;
+  const int64_t log_every_;
+};
+
+}  // namespace
+
+std::unique_ptr<train::Callback> record_writer(record::Recorder& recorder) {
+  return std::make_unique<RecordWriter>(recorder);
 }
 
-void ConsoleProgress::on_fit_end(train::LoopState&) {
-  long_work_.pause();
-  const std::lock_guard lock(mutex_);
-  bar_.clear();
+std::unique_ptr<train::Callback> console_progress(int world, int64_t log_every, int64_t epochs) {
+  return std::make_unique<ConsoleProgress>(world, log_every, epochs);
 }
 
-void ConsoleProgress::on_batch_weights(const std::vector<int64_t>& samples) {
-  std::string text;
-  for (const int64_t count : samples) text += (text.empty() ? "" : ", ") + std::to_string(count);
-  log::info("samples of a step by the ranks' speeds: " + text);
+std::unique_ptr<train::Callback> event_writer(const std::string& run_dir, int world, int64_t log_every) {
+  return std::make_unique<EventWriter>(run_dir, world, log_every);
 }
 
-void ConsoleProgress::show_age(const std::string& what, Phase phase, std::chrono::seconds age) {
-  const std::string time = age < std::chrono::minutes(1) ? std::to_string(age.count()) + " s"
-                                                         : console::human_time(static_cast<double>(age.count()));
-  const std::lock_guard lock(mutex_);
-  if (bar_.is_visible()) return bar_.note(what + ": " + time);
-  if (age < kFirstLine) next_line_ = kFirstLine;
-  if (age < next_line_) return;
-  next_line_ = age + std::min(age, kLineInterval);
-  log::info(what + " has taken " + time + " so far (" + name_of(phase) + ")");
+std::unique_ptr<train::Callback> gpu_watch(const std::vector<torch::Device>& gpus, record::Recorder& recorder,
+                                           int64_t log_every) {
+  return std::make_unique<GpuWatch>(gpus, recorder, log_every);
 }
 
 void LauncherLink::on_phase(Phase phase, int64_t step, int bucket) {

@@ -1,15 +1,24 @@
 #include "cli/run/devices.hpp"
 
+#include <malloc.h>
+
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/subprocess.hpp"
+#include "cli/run/run.hpp"
 #include "cuda/driver.hpp"
-#include "ddprun/error.hpp"
+#include "launch/cores.hpp"
+#include "record/environment.hpp"
 #include "train/device/cuda.hpp"
 #include "train/device/streams.hpp"
 
 namespace ddprun::run {
 namespace {
+
+constexpr int kLargestKept = 1 << 30;         // bytes; a larger block that is not reused would waste too much memory
+constexpr int kLargestKeptBefore = 32 << 20;  // the maximum of older glibc versions
+constexpr int kNeverTrim = -1;
 
 bool on_gpus(const config::Experiment& experiment) {
   return experiment.launch.device == "cuda";
@@ -38,6 +47,11 @@ auto at_key(const config::Loaded& loaded, Work work) {
   return config::at_key(loaded.sources, key, work);
 }
 
+int gpu_count(const config::Loaded& loaded) {
+  const auto count = [] { return static_cast<int64_t>(cuda::gpus().size()); };
+  return static_cast<int>(at_key(loaded, [&] { return run_in_subprocess(count); }));
+}
+
 }  // namespace
 
 void check_devices(const config::Loaded& loaded, int ranks) {
@@ -51,9 +65,29 @@ void check_devices(const config::Loaded& loaded, int ranks) {
   });
 }
 
-int gpu_count(const config::Loaded& loaded) {
-  return static_cast<int>(
-      at_key(loaded, [] { return run_in_subprocess([] { return static_cast<int64_t>(cuda::gpus().size()); }); }));
+std::optional<int> explicit_nproc(const config::Loaded& loaded) {
+  const config::Place* place = loaded.sources.find("launch.nproc");
+  const bool given = place != nullptr && place->on_command_line() && loaded.experiment.launch.nproc > 0;
+  return given ? std::optional(static_cast<int>(loaded.experiment.launch.nproc)) : std::nullopt;
+}
+
+int ranks_of(const config::Loaded& loaded) {
+  const config::Experiment& experiment = loaded.experiment;
+  if (const std::string& kind = experiment.strategy.kind; kind != "ddp") {
+    // A file may have launch.nproc for another strategy, but a command line asks for the ranks of this run.
+    if (const int asked = explicit_nproc(loaded).value_or(1); asked > 1) {
+      throw Error(ExitCode::usage, config::error(loaded.sources, "launch.nproc",
+                                                 "strategy.kind = \"" + kind +
+                                                     "\" trains in one process; set "
+                                                     "strategy.kind = \"ddp\" for " +
+                                                     std::to_string(asked) + " ranks"));
+    }
+    return 1;
+  }
+  if (experiment.launch.nproc > 0) return static_cast<int>(experiment.launch.nproc);
+  if (experiment.launch.device == "cpu") return record::usable_cores();
+  const std::size_t named = experiment.launch.devices.size();
+  return named > 0 ? static_cast<int>(named) : gpu_count(loaded);
 }
 
 std::vector<torch::Device> choose_devices(const config::Loaded& loaded, const launch::World& world) {
@@ -85,6 +119,22 @@ void place_models(Assembly& assembly, const std::vector<torch::Device>& devices)
   assembly.model->module().to(assembly.device());
   auto replica = assembly.replicas.begin();
   for (std::size_t number = 1; number < devices.size(); ++number) (*replica++)->module().to(devices[number]);
+}
+
+int64_t use_threads(const config::Experiment& experiment, const launch::World& world) {
+  int64_t threads = experiment.launch.threads;
+  if (threads == 0) threads = launch::threads_of_rank(world);
+  if (experiment.strategy.kind == "dp") threads = std::max<int64_t>(1, threads / experiment.strategy.devices);
+  torch::set_num_threads(static_cast<int>(threads));
+  return threads;
+}
+
+void keep_freed_memory() {
+  if (std::getenv("MALLOC_MMAP_THRESHOLD_") != nullptr || std::getenv("MALLOC_TRIM_THRESHOLD_") != nullptr) return;
+  // If malloc rejects M_MMAP_THRESHOLD, M_TRIM_THRESHOLD must not be set either: it would disable the dynamic
+  // thresholds.
+  if (mallopt(M_MMAP_THRESHOLD, kLargestKept) == 0 && mallopt(M_MMAP_THRESHOLD, kLargestKeptBefore) == 0) return;
+  mallopt(M_TRIM_THRESHOLD, kNeverTrim);
 }
 
 }  // namespace ddprun::run

@@ -1,17 +1,14 @@
-#include "cli/run/evaluate.hpp"
-
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 
+#include "cli/config/text.hpp"
 #include "cli/console/console.hpp"
 #include "cli/run/devices.hpp"
 #include "cli/run/resume.hpp"
-#include "cli/run/step_options.hpp"
-#include "cli/run/strategy.hpp"
-#include "cli/run/threads.hpp"
+#include "cli/run/run.hpp"
+#include "cli/run/training.hpp"
 #include "cli/run/training_data.hpp"
-#include "ddprun/error.hpp"
 #include "train/loop/training_loop.hpp"
 #include "train/tensor/weights.hpp"
 
@@ -91,7 +88,7 @@ void check_evaluation(const config::Loaded& loaded, const std::string& checkpoin
 
 void run_evaluation(config::Loaded loaded, const std::string& checkpoint, launch::World world,
                     const plugin::Registry& registry) {
-  const Meeting meeting = meet(world, milliseconds(loaded.experiment.launch.timeout));
+  const Meeting meeting = meet(world, config::milliseconds(loaded.experiment.launch.timeout));
   Evaluation result;
   std::string place;
   run_linked(meeting, [&] {

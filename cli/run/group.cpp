@@ -1,8 +1,7 @@
 #include "cli/run/group.hpp"
 
-#include <cmath>
-
 #include "base/version.hpp"
+#include "cli/config/text.hpp"
 #include "cli/run/faults.hpp"
 #include "comm/single_process_backend.hpp"
 #include "ddp/group_state.hpp"
@@ -43,7 +42,7 @@ void join_backend(const Assembly& assembly, const launch::World& world, const Me
   }
   ddp::Joined joined = ddp::join_backend({.plugin = assembly.comm->table,
                                           .device = assembly.device(),
-                                          .deadline = milliseconds(settings.timeout),
+                                          .deadline = config::milliseconds(settings.timeout),
                                           .algorithm = settings.algorithm,
                                           .deterministic = assembly.experiment().train.deterministic,
                                           .stage_through_host = settings.stage_through_host,
@@ -55,10 +54,6 @@ void join_backend(const Assembly& assembly, const launch::World& world, const Me
 }
 
 }  // namespace
-
-std::chrono::milliseconds milliseconds(double seconds) {
-  return std::chrono::milliseconds(std::llround(seconds * 1000));
-}
 
 void run_linked(const Meeting& meeting, const std::function<void()>& body) {
   if (meeting.link == nullptr) return body();
@@ -76,13 +71,13 @@ Group join_group(const Assembly& assembly, const launch::World& world, const Mee
   if (world.size > 1) {
     if (world.is_own()) group.table = launch::ProgressTable::open(world.job_dir, world.local_size);
     group.progress()->set(world.local_rank, {0, Phase::rendezvous, -1});
-    compare_identities(assembly, *group.store, world, milliseconds(experiment.launch.timeout));
+    compare_identities(assembly, *group.store, world, config::milliseconds(experiment.launch.timeout));
     join_backend(assembly, world, meeting, group);
   } else if (experiment.strategy.kind == "ddp") {
     group.backend = comm::single_process_backend();
   }
   if (group.backend != nullptr) {
-    group.ranks = ddp::group_of(*group.backend, milliseconds(experiment.comm.timeout), assembly.device());
+    group.ranks = ddp::group_of(*group.backend, config::milliseconds(experiment.comm.timeout), assembly.device());
   }
   return group;
 }

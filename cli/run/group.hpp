@@ -1,7 +1,6 @@
 // The ranks of one job: how they meet, and what each rank then has to reach the others.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,9 +17,6 @@
 #include "launch/world.hpp"
 
 namespace ddprun::run {
-
-// Converts a config duration, in seconds.
-std::chrono::milliseconds milliseconds(double seconds);
 
 using ddp::meet;
 using ddp::Meeting;

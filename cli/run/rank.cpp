@@ -1,5 +1,3 @@
-#include "cli/run/rank.hpp"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,35 +5,23 @@
 #include <cstdlib>
 #include <set>
 
-#include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/wrap.hpp"
-#include "cli/config/experiment.hpp"
+#include "cli/config/text.hpp"
 #include "cli/console/console.hpp"
-#include "cli/run/assembly.hpp"
-#include "cli/run/collectives_file.hpp"
-#include "cli/run/crashes.hpp"
 #include "cli/run/devices.hpp"
-#include "cli/run/group.hpp"
-#include "cli/run/memory.hpp"
+#include "cli/run/failures.hpp"
 #include "cli/run/resume.hpp"
-#include "cli/run/run_folder.hpp"
+#include "cli/run/run.hpp"
 #include "cli/run/session.hpp"
-#include "cli/run/threads.hpp"
-#include "cli/run/tracing.hpp"
-#include "cli/run/training_data.hpp"
+#include "comm/clock_offset.hpp"
 #include "cuda/driver.hpp"
-#include "data/datasets.hpp"
 #include "ddp/share.hpp"
-#include "ddprun/error.hpp"
 #include "launch/failure.hpp"
-#include "launch/supervisor.hpp"
 #include "record/environment.hpp"
-#include "record/recorder.hpp"
 #include "record/run_dir.hpp"
 #include "record/trace.hpp"
 #include "train/device/cuda.hpp"
-#include "train/loop/tracer.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -132,15 +118,30 @@ std::map<std::string, std::string> versions(const Assembly& assembly) {
 // unwinding takes time, and the peers' later failures must not arrive first. Without our launcher, the error itself
 // names step and phase.
 [[noreturn]] void fail(const launch::World& world, const Group& group, const LauncherLink& link,
-                       CollectivesFile& collectives, ExitCode code, const std::string& what) {
+                       CollectivesFile& collectives, const Error& error) {
+  const ExitCode code = error.code();
+  const std::string what = error.what();
   launch::report_failure(world.job_dir, world.rank, code, what);
   collectives.write("this rank failed: " + what, code);
-  if (!world.job_dir.empty()) throw Error(code, what);
+  if (!world.job_dir.empty()) throw error;
   if (group.link != nullptr) {
-    if (const auto cause = group.link->failed(Error(code, what))) throw Error(*cause);
+    if (const auto cause = group.link->failed(error)) throw Error(*cause);
   }
   const std::string who = world.size > 1 ? "rank " + std::to_string(world.rank) + " " : "";
   throw Error(code, who + link.where() + ": " + what);
+}
+
+// This rank's trace, on the clock of rank 0. Collective.
+record::RankTrace common_trace(const train::Tracer& tracer, const Group& group, const launch::World& world,
+                               std::chrono::milliseconds timeout) {
+  record::RankTrace trace = tracer.trace();
+  if (world.on_one_host() || group.backend == nullptr) return trace;
+  const int64_t ahead = comm::clock_offset(*group.backend, timeout).count();
+  for (record::Span& span : trace.spans) {
+    span.begin -= ahead;
+    span.end -= ahead;
+  }
+  return trace;
 }
 
 record::Summary fit(Session& session, Group& group, const launch::World& world, const RunFolder& folder,
@@ -152,11 +153,13 @@ record::Summary fit(Session& session, Group& group, const launch::World& world, 
       record::write_trace(folder.path(), world.rank, common_trace(*session.tracer(), group, world, timeout));
     }
     folder.gather(timeout);
-    if (session.tracer() != nullptr) merge_traces(group, world, folder.path(), timeout);
+    if (session.tracer() != nullptr) {
+      if (group.backend != nullptr) group.backend->barrier().wait(timeout);
+      if (world.rank == 0) record::merge_traces(folder.path(), world.size);
+    }
     return summary;
   } catch (...) {
-    const Error error = ddp::current_error();
-    fail(world, group, session.launcher_link(), collectives, error.code(), error.what());
+    fail(world, group, session.launcher_link(), collectives, ddp::current_error());
   }
 }
 
@@ -180,7 +183,7 @@ void print_results(const record::Summary& summary, const std::string& run_dir) {
 // The rank from the rendezvous to its end.
 ExitCode run_in(const Meeting& meeting, RankOptions options, const plugin::Registry& registry) {
   const launch::World& world = options.world;
-  const auto patience = milliseconds(options.loaded.experiment.launch.timeout);
+  const auto patience = config::milliseconds(options.loaded.experiment.launch.timeout);
   if (!find_common_resume(options.loaded, world, meeting.store.get(), patience)) return ExitCode::ok;
   const std::vector<torch::Device> devices = choose_devices(options.loaded, world);
   Assembly assembly = assemble(std::move(options.loaded), registry);
@@ -191,7 +194,7 @@ ExitCode run_in(const Meeting& meeting, RankOptions options, const plugin::Regis
   const config::Experiment& experiment = assembly.experiment();
   const int64_t threads = use_threads(experiment, world);
   Group group = join_group(assembly, world, meeting);
-  const auto timeout = milliseconds(experiment.comm.timeout);
+  const auto timeout = config::milliseconds(experiment.comm.timeout);
   RunFolder folder(group, world, std::move(options.run_dir), experiment);
   const std::string log_path = log_dir(experiment, folder.path()) + "/rank" + std::to_string(world.rank) + ".log";
   if (options.own_log) log::also_to(log_path);
@@ -208,16 +211,16 @@ ExitCode run_in(const Meeting& meeting, RankOptions options, const plugin::Regis
   // The initial weights come from the seed, equal on all ranks; from here on random numbers differ between ranks.
   torch::manual_seed(static_cast<uint64_t>(experiment.experiment.seed + world.rank));
 
-  const auto say_how_to_resume = [how = options.how_to_resume, run_dir = folder.path()] {
+  const auto print_how_to_resume = [how = options.how_to_resume, run_dir = folder.path()] {
     if (const std::string text = how(run_dir); !text.empty()) log::always(text);
   };
-  const bool says_it = world.rank == 0 && world.job_dir.empty();  // otherwise our launcher does, after a failure
-  if (says_it) after_crash(say_how_to_resume);
+  const bool prints_it = world.rank == 0 && world.job_dir.empty();  // otherwise our launcher prints it, after a failure
+  if (prints_it) after_crash(print_how_to_resume);
   record::Summary summary;
   try {
     summary = fit(session, group, world, folder, recorder, collectives, timeout);
   } catch (const Error&) {
-    if (says_it) say_how_to_resume();
+    if (prints_it) print_how_to_resume();
     throw;
   }
   complete(summary, assembly, world);
@@ -225,7 +228,7 @@ ExitCode run_in(const Meeting& meeting, RankOptions options, const plugin::Regis
     recorder.summary(summary);
     if (world.rank != 0) return;
     print_results(summary, folder.path());
-    if (summary.stopped == train::kInterrupted) say_how_to_resume();
+    if (summary.stopped == train::kInterrupted) print_how_to_resume();
   };
   if (session.stopped_by() == ExitCode::ok) {
     report();
@@ -240,27 +243,23 @@ ExitCode run_in(const Meeting& meeting, RankOptions options, const plugin::Regis
 
 }  // namespace
 
-std::string prepare_run_dir(config::Experiment experiment, int world) {
-  if (experiment.strategy.kind == "ddp") experiment.launch.nproc = world;
-  std::string run_dir = record::make_run_dir(experiment.experiment.output, experiment.experiment.name);
-  replace_file(run_dir + "/config.toml", config::to_toml(for_any_folder(std::move(experiment))));
-  return run_dir;
+std::string torch_version() {
+  return train::torch_version();
 }
 
-config::Experiment for_any_folder(config::Experiment experiment) {
-  if (experiment.data.root.empty()) experiment.data.root = data::default_root(experiment.data.name);
-  config::make_paths_absolute(experiment);
-  return experiment;
-}
-
-std::string log_dir(const config::Experiment& experiment, const std::string& run_dir) {
-  return experiment.launch.log_dir.empty() ? run_dir : experiment.launch.log_dir;
+void check(const config::Loaded& loaded, const plugin::Registry& registry, std::optional<int> world) {
+  torch::set_num_threads(1);
+  Assembly assembly = assemble(loaded, registry);
+  if (!world) return;
+  rank_batch(loaded, *world);
+  check_training_data(assembly, *world);
+  prepare_resume(assembly, *world, std::nullopt);
 }
 
 ExitCode run_rank(RankOptions options, const plugin::Registry& registry) {
   keep_freed_memory();
   train::silence_profiler();
-  const auto patience = milliseconds(options.loaded.experiment.launch.timeout);
+  const auto patience = config::milliseconds(options.loaded.experiment.launch.timeout);
   const Meeting meeting = meet(options.world, patience);
   if (options.world.restarts > 0) options.loaded.experiment.faults.kind = "none";  // ddprun's launcher does the same
   report_crashes(options.world, meeting);

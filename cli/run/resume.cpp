@@ -2,18 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <optional>
 
-#include "base/file.hpp"
-#include "base/log.hpp"
 #include "base/version.hpp"
-#include "cli/config/experiment.hpp"
-#include "cli/run/commit_copy.hpp"
-#include "ddprun/error.hpp"
-#include "record/run_dir.hpp"
-#include "train/loop/callback.hpp"
 #include "train/loop/position.hpp"
 #include "train/tensor/weights.hpp"
 
@@ -23,31 +13,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string kKey = "checkpoint.resume", kConfig = "config.", kZero = "strategy.zero";
-// What rank 0 sends to the others: kFrom and a path, kEnd if the training is complete, or an error message.
-const std::string kFrom = "from ", kEnd = "end";
-
-// The newest whole commit of a run's folder, or of its folder of checkpoints (checkpoint::newest_whole). Removes what
-// dead writers left there. Throws Error(usage) that names the folder if it has no commit.
-checkpoint::Commit newest_commit(const std::string& folder) {
-  const fs::path inner = fs::path(folder) / "checkpoints";
-  std::error_code unread;
-  const std::string dir = fs::is_directory(inner, unread) ? inner.string() : folder;
-  checkpoint::remove_left_overs(dir);
-  const auto commit = checkpoint::newest_whole(dir);
-  if (!commit) throw Error(ExitCode::usage, folder + ": holds no checkpoint" + record::run_hint(folder));
-  return *commit;
-}
-
-std::optional<checkpoint::Commit> latest_commit(const config::Experiment::Identity& experiment) {
-  for (const std::string& run : record::runs_in(experiment.output, experiment.name)) {
-    if (!checkpoint::list_commits(record::file_in(run, "checkpoints")).empty()) return newest_commit(run);
-  }
-  return std::nullopt;
-}
-
-std::string no_run(const config::Experiment::Identity& experiment) {
-  return "no run of \"" + experiment.name + "\" with a checkpoint lies in " + experiment.output;
-}
 
 std::string several(int64_t count, const std::string& thing) {
   return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
@@ -62,33 +27,10 @@ std::string word(const checkpoint::File& file, const std::string& key) {
   return found == file.metadata.end() ? "" : found->second;
 }
 
-// "nothing is left to train: ..." if a run that resumes from this state is already at its end; otherwise "".
-std::string at_the_end(const config::Experiment::Train& plan, const checkpoint::File& state,
-                       const std::string& commit) {
-  const int64_t epochs = train::whole_of(state, "epoch") + (complete(state) ? 1 : 0);
-  const int64_t steps = train::whole_of(state, "step");
-  const bool ended = plan.epochs ? epochs >= *plan.epochs : steps >= plan.steps.value_or(0);
-  if (!ended) return "";
-  return "nothing is left to train: " + commit + " has " +
-         (plan.epochs ? several(epochs, "epoch") : several(steps, "step"));
-}
-
-// The same for the newest commit of a run, which train.early_stop may also have ended.
-std::string at_the_end(const config::Experiment::Train& plan, const checkpoint::Commit& commit) {
-  const std::string state = checkpoint::state_path(commit, 0);
-  if (std::string text = at_the_end(plan, checkpoint::read_safetensors(state), commit.path); !text.empty()) return text;
-  const fs::path run = fs::path(commit.path).parent_path().parent_path();
-  std::ifstream file(run / "summary.json");
-  if (plan.early_stop.empty() || !file) return "";
-  const auto summary = nlohmann::json::parse(file, nullptr, false);
-  if (!summary.is_object() || summary.value("stopped", "") != train::kEarlyStop) return "";
-  return "nothing is left to train: train.early_stop has ended " + run.string();
-}
-
-// One commit with all its files.
-class Candidate {
+// The commit to resume from, with all its files.
+class SavedRun {
  public:
-  Candidate(Assembly& assembly, int world) : assembly_(assembly), world_(world) {
+  SavedRun(Assembly& assembly, int world) : assembly_(assembly), world_(world) {
     const std::string& path = assembly.experiment().checkpoint.resume;
     const auto commit = checkpoint::commit_of(path);
     if (!commit || !fs::exists(checkpoint::state_path(*commit, 0))) {
@@ -97,26 +39,26 @@ class Candidate {
     }
     commit_ = *commit;
     shared_ = checkpoint::read_safetensors(checkpoint::state_path(commit_, 0));
-    world_then_ = train::whole_of(shared_, "world");
+    saved_world_ = train::whole_of(shared_, "world");
   }
 
   // All reasons why the run cannot resume from it, one line each.
-  std::string faults() {
+  std::string errors() {
     compare_keys();
     compare_batch();
     check_epoch();
     check_end();
-    return faults_;
+    return errors_;
   }
 
-  void take(std::optional<int> rank) {
+  void load(std::optional<int> rank) {
     const checkpoint::Metadata metadata = train::load_weights(assembly_.model->module(), commit_.path);
-    const std::string zero_then = word(shared_, kConfig + kZero);
-    const bool divided = zero_then != "0" && world_then_ > 1;
+    const std::string saved_zero = word(shared_, kConfig + kZero);
+    const bool divided = saved_zero != "0" && saved_world_ > 1;
     const bool same_parts =
-        divided && same_world() && config::key_values(assembly_.experiment()).at(kZero) == zero_then;
+        divided && same_world() && config::key_values(assembly_.experiment()).at(kZero) == saved_zero;
     std::vector<int> needed = checkpoint::states_for({.rank = rank.value_or(0),
-                                                      .saved = static_cast<int>(world_then_),
+                                                      .saved = static_cast<int>(saved_world_),
                                                       .same_world = same_world(),
                                                       .parts_move = !rank || (divided && !same_parts)});
     std::erase(needed, 0);  // shared_
@@ -136,11 +78,11 @@ class Candidate {
   }
 
  private:
-  bool same_world() const { return world_then_ == world_; }
+  bool same_world() const { return saved_world_ == world_; }
 
   void refuse(const std::string& key, const std::string& what) {
-    if (!faults_.empty()) faults_ += "\n";
-    faults_ += config::error(assembly_.loaded.sources, key, what);
+    if (!errors_.empty()) errors_ += "\n";
+    errors_ += config::error(assembly_.loaded.sources, key, what);
   }
 
   // Visits the changed keys: key, old value, new value.
@@ -180,7 +122,7 @@ class Candidate {
   void check_epoch() {
     if (same_world() || complete(shared_)) return;
     refuse("launch.nproc", commit_.path + " lies in the middle of an epoch, which only as many ranks can finish; use " +
-                               std::to_string(world_then_) + end_of_epoch());
+                               std::to_string(saved_world_) + end_of_epoch());
   }
 
   // ", or ...": the newest earlier commit from which any number of ranks can resume.
@@ -217,7 +159,7 @@ class Candidate {
       text += "; PowerSGD starts anew: not bit for bit what a run without a stop would compute";
     }
     if (same_world()) return text;
-    return text + "; on " + several(world_, "rank") + " (were " + std::to_string(world_then_) +
+    return text + "; on " + several(world_, "rank") + " (were " + std::to_string(saved_world_) +
            "): not bit for bit what those would compute";
   }
 
@@ -225,108 +167,31 @@ class Candidate {
   const int world_;
   checkpoint::Commit commit_;
   checkpoint::File shared_;  // rank 0's state file
-  int64_t world_then_ = 0;
-  std::string faults_;
+  int64_t saved_world_ = 0;
+  std::string errors_;
 };
 
 }  // namespace
 
-std::optional<std::string> checkpoint_at(const std::string& path) {
-  std::error_code unread;
-  const fs::file_type type = fs::status(path, unread).type();
-  if (type == fs::file_type::not_found) return std::nullopt;
-  if (type == fs::file_type::none) throw_file_error("read", path, unread.value());
-  return type == fs::file_type::directory ? newest_commit(path).path : path;
-}
-
-std::string newest_commit_in(const std::string& run_dir) {
-  try {
-    const std::string dir = (fs::path(run_dir) / "checkpoints").string();
-    checkpoint::remove_left_overs(dir);
-    const auto commit = checkpoint::newest_whole(dir);
-    return commit ? commit->path : "";
-  } catch (const Error& error) {
-    log::warning(error.what());  // a run before it may have a whole one
-    return "";
-  }
-}
-
-bool find_resume(config::Loaded& loaded) {
-  const config::Experiment& experiment = loaded.experiment;
-  std::string resume = experiment.checkpoint.resume, end;
-  if (resume.empty()) return true;
-  resume = config::at_key(loaded.sources, kKey, [&]() -> std::string {
-    if (resume == "auto" || resume == "latest") {
-      const auto commit = latest_commit(experiment.experiment);
-      if (commit && resume == "auto") end = at_the_end(experiment.train, *commit);
-      if (commit) return commit->path;
-      if (resume == "auto") return "";
-      throw Error(ExitCode::usage,
-                  no_run(experiment.experiment) + "; leave it out for a run from the beginning, or name a run folder");
-    }
-    if (const auto file = checkpoint_at(resume)) return *file;
-    throw Error(ExitCode::usage, "no such file or folder; give a checkpoint, a run folder, \"latest\" or \"auto\"");
-  });
-  if (resume.empty()) log::info(no_run(experiment.experiment) + ": this is a new run");
-  if (!end.empty()) log::always("ddprun: " + end);
-  loaded.experiment.checkpoint.resume = resume;
-  return end.empty();
-}
-
-namespace {
-
-// What rank 0 found: its experiment.output, and the path. A path in that folder is in experiment.output of this host.
-std::string on_this_host(const std::string& found, const std::string& output) {
-  const std::size_t end = found.find('\n');
-  const std::string path = found.substr(end + 1);
-  const fs::path relative = fs::path(path).lexically_relative(found.substr(0, end));
-  const bool inside = !path.empty() && !relative.empty() && *relative.begin() != "..";
-  return inside ? (fs::path(output) / relative).string() : path;
-}
-
-}  // namespace
-
-bool find_common_resume(config::Loaded& loaded, const launch::World& world, Store* store,
-                        std::chrono::milliseconds timeout) {
-  std::string& resume = loaded.experiment.checkpoint.resume;
-  if (store == nullptr || world.on_one_host()) return find_resume(loaded);
-  const std::string key = "resume", seen = "resume seen by ";
-  if (world.rank != 0) {
-    const std::string found = store->get(key, timeout);
-    store->set(seen + std::to_string(world.rank), "");
-    if (found == kEnd) return false;
-    if (!found.starts_with(kFrom)) throw Error(ExitCode::usage, found);
-    resume = on_this_host(found.substr(kFrom.size()), loaded.experiment.experiment.output);
-    if (!resume.empty()) copy_commit(resume, world, *store, timeout);
-    return true;
-  }
-  // Rank 0 may host the store, so it must not end before the others have read the result.
-  const auto wait_for_others = [&] {
-    for (int rank = 1; rank < world.size; ++rank) store->get(seen + std::to_string(rank), timeout);
-  };
-  try {
-    const bool more = find_resume(loaded);
-    store->set(key, more ? kFrom + loaded.experiment.experiment.output + "\n" + resume : kEnd);
-    if (!more) wait_for_others();
-    if (more && !resume.empty()) copy_commit(resume, world, *store, timeout);
-    return more;
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::usage) throw;
-    store->set(key, error.what());
-    wait_for_others();
-    throw;
-  }
+std::string at_the_end(const config::Experiment::Train& plan, const checkpoint::File& state,
+                       const std::string& commit) {
+  const int64_t epochs = train::whole_of(state, "epoch") + (complete(state) ? 1 : 0);
+  const int64_t steps = train::whole_of(state, "step");
+  const bool ended = plan.epochs ? epochs >= *plan.epochs : steps >= plan.steps.value_or(0);
+  if (!ended) return "";
+  return "nothing is left to train: " + commit + " has " +
+         (plan.epochs ? several(epochs, "epoch") : several(steps, "step"));
 }
 
 void prepare_resume(Assembly& assembly, int world, std::optional<int> rank) {
   if (assembly.experiment().checkpoint.resume.empty()) return;
-  const std::string faults = config::at_key(assembly.loaded.sources, kKey, [&] {
-    Candidate candidate(assembly, world);
-    const std::string found = candidate.faults();
-    if (found.empty()) candidate.take(rank);
+  const std::string errors = config::at_key(assembly.loaded.sources, kKey, [&] {
+    SavedRun saved(assembly, world);
+    const std::string found = saved.errors();
+    if (found.empty()) saved.load(rank);
     return found;
   });
-  if (!faults.empty()) throw Error(ExitCode::usage, faults);
+  if (!errors.empty()) throw Error(ExitCode::usage, errors);
 }
 
 checkpoint::Metadata state_metadata(const Assembly& assembly, const std::string& run_dir, int world,

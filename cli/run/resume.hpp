@@ -17,11 +17,14 @@ namespace ddprun::run {
 // if it cannot be looked up; usage, with the folder, if that has no commit.
 std::optional<std::string> checkpoint_at(const std::string& path);
 
-// find_resume() (checks.hpp) on rank 0, whose result all ranks use; hosts that lack the checkpoint get a copy. Ranks of
+// find_resume() (run.hpp) on rank 0, whose result all ranks use; hosts that lack the checkpoint get a copy. Ranks of
 // one launcher on one host find it by themselves. `store` is null for world size 1. Collective.
 // Throws on all ranks what find_resume() throws on rank 0.
 bool find_common_resume(config::Loaded& loaded, const launch::World& world, Store* store,
                         std::chrono::milliseconds timeout);
+
+// "nothing is left to train: ..." if a run that resumes from this state is already at its end; otherwise "".
+std::string at_the_end(const config::Experiment::Train& plan, const checkpoint::File& state, const std::string& commit);
 
 // Loads the commit's weights into the model and sets assembly.resume; call it after find_common_resume() and
 // assemble(). Throws Error(usage): for each key that makes it a different run, with the old and the new value; and for

@@ -5,10 +5,11 @@
 #include <sstream>
 
 #include "base/file.hpp"
-#include "cli/config/experiment.hpp"
-#include "cli/run/rank.hpp"
+#include "cli/config/text.hpp"
+#include "cli/run/run.hpp"
 #include "comm/copy_file.hpp"
-#include "ddprun/error.hpp"
+#include "data/datasets.hpp"
+#include "record/run_dir.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -34,12 +35,30 @@ std::string files_of(const std::string& folder, int rank) {
   return paths;
 }
 
+// The experiment as a config in any folder needs it: with absolute paths.
+config::Experiment for_any_folder(config::Experiment experiment) {
+  if (experiment.data.root.empty()) experiment.data.root = data::default_root(experiment.data.name);
+  config::make_paths_absolute(experiment);
+  return experiment;
+}
+
 }  // namespace
+
+std::string prepare_run_dir(config::Experiment experiment, int world) {
+  if (experiment.strategy.kind == "ddp") experiment.launch.nproc = world;
+  std::string run_dir = record::make_run_dir(experiment.experiment.output, experiment.experiment.name);
+  replace_file(run_dir + kConfigFile, config::to_toml(for_any_folder(std::move(experiment))));
+  return run_dir;
+}
+
+std::string log_dir(const config::Experiment& experiment, const std::string& run_dir) {
+  return experiment.launch.log_dir.empty() ? run_dir : experiment.launch.log_dir;
+}
 
 RunFolder::RunFolder(Group& group, const launch::World& world, std::string given, const config::Experiment& experiment)
     : group_(group), rank_(world.rank), path_(std::move(given)) {
   if (world.on_one_host()) return;
-  const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(experiment.launch.timeout * 1000));
+  const auto timeout = config::milliseconds(experiment.launch.timeout);
   if (rank_ == 0 && path_.empty()) path_ = prepare_run_dir(experiment, world.local_size);
   if (group.store == nullptr) return;
   if (rank_ == 0) group.store->set("run folder", path_);

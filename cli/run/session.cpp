@@ -1,31 +1,15 @@
 #include "cli/run/session.hpp"
 
+#include "base/log.hpp"
 #include "base/version.hpp"
 #include "cli/run/faults.hpp"
 #include "cli/run/resume.hpp"
-#include "cli/run/step_options.hpp"
-#include "cli/run/strategy.hpp"
-#include "cli/run/tracing.hpp"
+#include "cli/run/training.hpp"
 #include "ddprun/zero.hpp"
-#include "train/loop/checkpointing.hpp"
-#include "train/loop/parity.hpp"
+#include "train/loop/policies.hpp"
 
 namespace ddprun::run {
 namespace {
-
-std::unique_ptr<torch::optim::Optimizer> make_optimizer(const config::Experiment& experiment,
-                                                        const std::vector<train::NamedTensor>& parameters,
-                                                        const Group& group, int world) {
-  const train::OptimizerOptions options = optimizer_options(experiment.optimizer, world);
-  auto whole = train::make_optimizer(options, parameters);
-  if (!group.ranks || experiment.strategy.zero == 0) return whole;
-  const auto make = [options](const ShardedOptimizer::Groups& groups) {
-    std::vector<train::NamedTensor> mine;
-    for (const auto& tensor : groups.at(0).params()) mine.push_back({"", tensor});
-    return train::make_optimizer(options, mine);
-  };
-  return std::make_unique<ShardedOptimizer>(whole->param_groups(), *group.ranks, make);
-}
 
 // The parameters whose state this rank keeps, under ZeRO.
 std::optional<std::vector<train::NamedTensor>> shard_of(const torch::optim::Optimizer& optimizer,
@@ -37,6 +21,12 @@ std::optional<std::vector<train::NamedTensor>> shard_of(const torch::optim::Opti
     if (sharded->owner(parameter.tensor) == rank) mine.push_back(parameter);
   }
   return mine;
+}
+
+void log_batch_weights(const std::vector<int64_t>& samples) {
+  std::string text;
+  for (const int64_t count : samples) text += (text.empty() ? "" : ", ") + std::to_string(count);
+  log::info("samples of a step by the ranks' speeds: " + text);
 }
 
 }  // namespace
@@ -51,13 +41,18 @@ Session::Session(Assembly& assembly, Group& group, const launch::World& world, c
       launcher_link_(world.local_rank, group.progress(), group.recorder.get()),
       agreement_({.stop_requested = [this] { return launcher_link_.stop_requested(); },
                   .checkpoint_seconds = experiment_.checkpoint.every_time,
-                  .clock = {}}),
-      record_writer_(recorder) {
+                  .clock = {}}) {
   if (const int64_t steps = experiment_.log.parity_steps; steps > 0) {
     parity_ = std::make_unique<train::ParityLog>(recorder.run_dir(), world.rank, parameters_, steps);
   }
   synchronize_batch_norm(assembly, group);
-  sync_ = make_sync(assembly, group);
+  std::function<std::unique_ptr<Reducer>(train::BucketedReducer&)> wrap;
+  if (parity_ != nullptr) {
+    wrap = [&](train::BucketedReducer& reducer) {
+      return train::parity_reducer(reducer, *group.backend, parameters_, *parity_, ranks_.timeout());
+    };
+  }
+  sync_ = make_sync(assembly, group, std::move(wrap));
   make_checkpointer(assembly, folder, world);
   graph_ = make_graph(assembly);
   strategy_ = make_strategy(assembly, ranks_, sync_.get());
@@ -74,13 +69,6 @@ Session::Session(Assembly& assembly, Group& group, const launch::World& world, c
       .plan = plan,
       .step = step_options(assembly.loaded, world.size, loaders_.train->steps()),
       .graph = graph_.get(),
-  });
-}
-
-std::unique_ptr<train::GradientSync> Session::make_sync(const Assembly& assembly, Group& group) {
-  if (parity_ == nullptr) return run::make_sync(assembly, group);
-  return run::make_sync(assembly, group, [&](train::BucketedReducer& reducer) {
-    return train::parity_reducer(reducer, *group.backend, parameters_, *parity_, ranks_.timeout());
   });
 }
 
@@ -115,59 +103,48 @@ void Session::make_checkpointer(Assembly& assembly, const RunFolder& folder, con
 std::vector<train::Callback*> Session::make_callbacks(const Assembly& assembly, const launch::World& world,
                                                       record::Recorder& recorder) {
   const config::Experiment::Train& training = experiment_.train;
+  const config::Experiment::Checkpoint& checkpoint = experiment_.checkpoint;
   const int64_t log_every = experiment_.log.every, balance_steps = experiment_.data.balance_steps;
+  const bool on_rank0 = world.rank == 0, may_fail = checkpoint.on_error == "warn";
   std::vector<train::Callback*> callbacks{&launcher_link_};
-  const auto add = [&](train::Callback* callback) { callbacks.push_back(callback); };
+  const auto add = [&](std::unique_ptr<train::Callback> callback) {
+    if (callback == nullptr) return;
+    callbacks.push_back(callback.get());
+    callbacks_.push_back(std::move(callback));
+  };
 
-  fault_ = fault_of(experiment_.faults, world.rank, parameters_);
-  if (fault_ != nullptr) add(fault_.get());
+  add(fault_of(experiment_.faults, world.rank, parameters_));
   if (const bool skip = training.check_gradients == "skip";
       skip || training.check_gradients == "stop" ||
       (training.check_gradients == "auto" && assembly.device().is_cpu())) {
     using Check = train::GradientCheck;
-    gradient_check_ = std::make_unique<Check>(parameters_, skip ? Check::Then::skip : Check::Then::stop);
-    add(gradient_check_.get());
+    add(std::make_unique<Check>(parameters_, skip ? Check::Then::skip : Check::Then::stop));
   }
-
-  const bool may_fail = experiment_.checkpoint.on_error == "warn";
-  checkpoints_ = std::make_unique<train::CheckpointCallback>(
-      *checkpointer_, train::CheckpointRule{experiment_.checkpoint.every_epochs, experiment_.checkpoint.every_steps,
-                                            may_fail, log_every});
-  add(checkpoints_.get());
-  add(&agreement_);
-  if (world.rank == 0) {
-    progress_ = std::make_unique<ConsoleProgress>(world.size, log_every, training.epochs.value_or(0));
-  }
+  add(std::make_unique<train::CheckpointCallback>(
+      *checkpointer_, train::CheckpointRule{checkpoint.every_epochs, checkpoint.every_steps, may_fail, log_every}));
+  callbacks.push_back(&agreement_);
   if (balance_steps > 0) {
-    load_balance_ = std::make_unique<train::LoadBalance>(balance_steps, [this](const auto& samples) {
-      if (progress_ != nullptr) progress_->on_batch_weights(samples);
-    });
-    add(load_balance_.get());
+    add(std::make_unique<train::LoadBalance>(balance_steps, [on_rank0](const auto& samples) {
+      if (on_rank0) log_batch_weights(samples);
+    }));
   }
-  add(&record_writer_);
-  if (world.rank == 0 && experiment_.log.tensorboard) {
-    event_writer_ = std::make_unique<EventWriter>(recorder.run_dir(), world.size, log_every);
-    add(event_writer_.get());
-  }
-  if (assembly.device().is_cuda()) {
-    gpu_watch_ = std::make_unique<GpuWatch>(assembly.devices, recorder, log_every);
-    add(gpu_watch_.get());
-  }
-  if (progress_ != nullptr) add(progress_.get());
+  add(record_writer(recorder));
+  if (on_rank0 && experiment_.log.tensorboard) add(event_writer(recorder.run_dir(), world.size, log_every));
+  if (assembly.device().is_cuda()) add(gpu_watch(assembly.devices, recorder, log_every));
+  if (on_rank0) add(console_progress(world.size, log_every, training.epochs.value_or(0)));
   if (std::vector<int64_t> steps = steps_to_trace(assembly.loaded, loaders_.train->steps()); !steps.empty()) {
-    tracer_ = std::make_unique<train::Tracer>(std::move(steps));
-    if (sync_ != nullptr) tracer_->trace_allreduces_of(sync_->reducer());
-    add(tracer_.get());
+    auto tracer = std::make_unique<train::Tracer>(std::move(steps));
+    if (sync_ != nullptr) tracer->trace_allreduces_of(sync_->reducer());
+    tracer_ = tracer.get();
+    add(std::move(tracer));
   }
-  if (parity_ != nullptr) add(parity_.get());
-  if (!experiment_.checkpoint.best.empty()) {
-    best_weights_ = std::make_unique<train::BestWeights>(*checkpointer_, experiment_.checkpoint.best, may_fail);
-    add(best_weights_.get());
+  if (parity_ != nullptr) callbacks.push_back(parity_.get());
+  if (!checkpoint.best.empty()) {
+    add(std::make_unique<train::BestWeights>(*checkpointer_, checkpoint.best, may_fail));
   }
   if (!training.early_stop.empty()) {
-    early_stop_ = std::make_unique<train::EarlyStop>(
-        train::EarlyStopRule{training.early_stop, training.patience, training.min_delta});
-    add(early_stop_.get());
+    add(std::make_unique<train::EarlyStop>(
+        train::EarlyStopRule{training.early_stop, training.patience, training.min_delta}));
   }
   return callbacks;
 }

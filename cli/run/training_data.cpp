@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "cli/run/step_options.hpp"
-#include "cli/run/tracing.hpp"
+#include "cli/run/training.hpp"
 #include "data/curriculum.hpp"
 #include "data/datasets.hpp"
 #include "ddprun/error.hpp"

@@ -59,18 +59,15 @@ TEST_CASE("a tool in ddprun's own folder comes before one on PATH") {
   CHECK_FALSE(contains(result.out, "wrong"));
 }
 
-TEST_CASE("help lists the commands and the found tools, each with a line of its own help") {
+TEST_CASE("help lists the commands, ddprun's tools with what they do, and other tools by name, without starting them") {
   const Path path;
-  path.add("ddprun-hello", "echo Say hello; echo more");
-  path.add("ddprun-silent", "sleep 600");
+  path.add("ddprun-hello", "sleep 600");
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"help"}, {"--help"}}) {
     const auto result = path.ddprun(arguments);
     CHECK(result.code == 0);
     CHECK(contains(line_of(result.out, "validate"), "Check experiments"));
     CHECK(contains(line_of(result.out, "bench"), "Measure collectives"));
-    CHECK(contains(line_of(result.out, "hello"), "Say hello"));
-    CHECK_FALSE(contains(result.out, "more\n"));
-    CHECK_FALSE(line_of(result.out, "silent").empty());
+    CHECK(contains(result.out, "\n  hello\n"));
   }
 }
 

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "cli/console/command_line.hpp"
-#include "cli/console/own_tools.hpp"
 #include "cli/console/program.hpp"
 #include "launch/job_folder.hpp"
 #include "launch/meeting.hpp"

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "cli/console/command_line.hpp"
-#include "cli/console/own_tools.hpp"
 #include "cli/console/program.hpp"
 #include "tools/compare/compare.hpp"
 

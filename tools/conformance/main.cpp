@@ -9,8 +9,6 @@
 #include <random>
 
 #include "cli/console/command_line.hpp"
-#include "cli/console/key_values.hpp"
-#include "cli/console/own_tools.hpp"
 #include "cli/console/program.hpp"
 #include "data/datasets.hpp"
 #include "ddprun/error.hpp"

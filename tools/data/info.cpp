@@ -8,8 +8,8 @@
 #include <functional>
 
 #include "cli/config/experiment.hpp"
+#include "cli/console/progress_bar.hpp"
 #include "cli/console/table.hpp"
-#include "cli/console/terminal.hpp"
 #include "cli/console/units.hpp"
 #include "data/plugin_dataset.hpp"
 #include "ddprun/error.hpp"

@@ -1,6 +1,5 @@
 // ddprun-data: downloads and shows data sets.
 #include "cli/console/command_line.hpp"
-#include "cli/console/own_tools.hpp"
 #include "cli/console/program.hpp"
 #include "tools/data/fetch.hpp"
 #include "tools/data/info.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/console/terminal.hpp"
+#include "cli/console/progress_bar.hpp"
 
 namespace ddprun::info {
 

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/console/command_line.hpp"
-#include "cli/console/own_tools.hpp"
 #include "cli/console/program.hpp"
 #include "launch/meeting.hpp"
 #include "launch/supervisor.hpp"

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
+#include "base/wrap.hpp"
 #include "cli/console/table.hpp"
-#include "cli/console/terminal.hpp"
 
 namespace ddprun::doctor {
 namespace {
@@ -37,7 +37,7 @@ std::string table_text(const std::vector<Finding>& findings) {
     group = one.group;
   }
   constexpr int kReadable = 140;
-  const int columns = console::terminal_of(STDOUT_FILENO).columns;
+  const int columns = columns_of(STDOUT_FILENO);
   return table.text(0, columns > 0 ? columns : kReadable) + count_text(findings, State::error) + ", " +
          count_text(findings, State::warning) + ", " + count_text(findings, State::note) + "\n";
 }

@@ -2,7 +2,6 @@
 #include "tools/export/export.hpp"
 
 #include "cli/console/command_line.hpp"
-#include "cli/console/own_tools.hpp"
 #include "cli/console/program.hpp"
 #include "record/run_dir.hpp"
 #include "tools/lib/run.hpp"

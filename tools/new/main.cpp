@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "cli/console/command_line.hpp"
-#include "cli/console/own_tools.hpp"
 #include "cli/console/program.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/comm_plugin.h"

@@ -3,7 +3,6 @@
 
 #include "base/file.hpp"
 #include "cli/console/command_line.hpp"
-#include "cli/console/own_tools.hpp"
 #include "cli/console/program.hpp"
 #include "tools/predict/forecast.hpp"
 #include "tools/report/report.hpp"

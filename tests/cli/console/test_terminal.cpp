@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "cli/console/terminal.hpp"
+#include "cli/console/progress_bar.hpp"
 #include "support/pty.hpp"
 #include "support/variable.hpp"
 

@@ -3,7 +3,6 @@
 #include <iostream>
 
 #include "cli/console/command_line.hpp"
-#include "cli/console/key_values.hpp"
 #include "cli/console/program.hpp"
 #include "tools/conformance/model/model_checks.hpp"
 

@@ -1,4 +1,4 @@
-// Makes the objects of [strategy] of the config.
+// Makes the objects of a training step, and their options, from the config.
 #pragma once
 
 #include <functional>
@@ -7,11 +7,30 @@
 #include "cli/run/assembly.hpp"
 #include "cli/run/group.hpp"
 #include "train/device/device_graph.hpp"
+#include "train/loop/step_runner.hpp"
 #include "train/loop/strategy.hpp"
+#include "train/optim/optimizers.hpp"
 #include "train/reduce/gradient_sync.hpp"
 #include "train/tensor/rank_group.hpp"
 
 namespace ddprun::run {
+
+// Optimizer steps of the whole run.
+int64_t steps_of(const config::Experiment::Train& train, int64_t steps_per_epoch);
+
+// scale_lr = "world" multiplies lr by the world size (Goyal et al. 2017).
+train::OptimizerOptions optimizer_options(const config::Experiment::Optimizer& chosen, int world);
+
+// Throws Error(usage) if the warm-up is as long as the run.
+train::StepOptions step_options(const config::Loaded& loaded, int world, int64_t steps_per_epoch);
+
+// The steps in log.trace_steps. Throws Error(usage) for a step beyond the end of the run.
+std::vector<int64_t> steps_to_trace(const config::Loaded& loaded, int64_t steps_per_epoch);
+
+// Under ZeRO, an optimizer of this rank's parameters.
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const config::Experiment& experiment,
+                                                        const std::vector<train::NamedTensor>& parameters,
+                                                        const Group& group, int world);
 
 // The ranks that train together: those of the group's backend, or one rank without a backend.
 train::RankGroup rank_group(const Assembly& assembly, const Group& group);

@@ -1,22 +1,27 @@
-#include "cli/run/collectives_file.hpp"
+#include "cli/run/failures.hpp"
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
+#include <cstring>
 #include <exception>
 #include <fstream>
 #include <utility>
 
 #include "base/log.hpp"
 #include "base/stack.hpp"
+#include "ddp/share.hpp"
+#include "launch/failure.hpp"
 #include "launch/net/address.hpp"
 #include "record/collectives.hpp"
 
 namespace ddprun::run {
 namespace {
 
-double seconds(std::chrono::nanoseconds time) {
+double in_seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
@@ -33,9 +38,9 @@ record::CollectiveCall record_of(const comm::RecordedCall& call, std::chrono::na
   result.op = comm::name_of(kind);
   result.step = call.step;
   result.state = comm::name_of(call.state);
-  result.start = seconds(call.start.time_since_epoch() + offset);
+  result.start = in_seconds(call.start.time_since_epoch() + offset);
   if (call.state != comm::CallState::started) {
-    result.duration = seconds(call.duration);
+    result.duration = in_seconds(call.duration);
     result.end = result.start + result.duration;
   }
   // A call that was refused for its arguments is recorded too.
@@ -49,7 +54,62 @@ record::CollectiveCall record_of(const comm::RecordedCall& call, std::chrono::na
   return result;
 }
 
+const Meeting* meeting_of_process = nullptr;
+std::atomic<const std::function<void()>*> after_report = nullptr;  // the crash may be in another thread
+
+void run_after_report() {
+  if (const auto* const action = after_report.load()) (*action)();
+}
+
+void report(const launch::World& world, const Crash& crash) {
+  const std::string where = plugin_in(crash.stack);
+  launch::report_crash(world.job_dir, world.rank, where);
+  const char* const name = ::sigabbrev_np(crash.signal);
+  const std::string signal = name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(crash.signal);
+  log::error("rank " + std::to_string(world.rank) + " crashed with " + signal + (where.empty() ? "" : " in " + where) +
+             "; its stack:\n" + text_of(crash.stack));
+  run_after_report();
+}
+
+// The library that threw the exception; "" if the stack does not show it.
+std::string thrower_in(const std::vector<Frame>& stack) {
+  const auto thrown = std::ranges::find(stack, "__cxa_throw", &Frame::function);
+  const auto thrower = std::find_if(thrown, stack.end(), [](const Frame& frame) {
+    return !frame.file.starts_with("libstdc++") && !frame.file.starts_with("libasan");
+  });
+  return thrower == stack.end() ? "" : thrower->file;
+}
+
+// For an exception that nothing catches, for example in a thread of a library.
+[[noreturn]] void on_terminate() {
+  if (std::current_exception() == nullptr) std::abort();
+  const std::vector<Frame> stack = this_stack();
+  std::string where = plugin_in(stack);
+  if (where.empty()) where = thrower_in(stack);
+  // A backend's own thread usually fails because a peer is gone: then that is the first cause.
+  const ExitCode code = where.find("libddprun_comm_") != std::string::npos ? ExitCode::peer : ExitCode::failure;
+  Error error(code, "an exception that no code catches" + (where.empty() ? "" : ", in " + where) + ": " +
+                        ddp::current_error().what());
+  log::error(std::string(error.what()) + "; the stack:\n" + text_of(stack));
+  run_after_report();
+  error = ddp::first_cause(*meeting_of_process, error);
+  const ExitCode reported = launch::report_failure(error.code(), error.what());
+  std::fflush(nullptr);
+  std::_Exit(static_cast<int>(reported));
+}
+
 }  // namespace
+
+void report_crashes(const launch::World& world, const Meeting& meeting) {
+  meeting_of_process = &meeting;
+  std::set_terminate(on_terminate);
+  ::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of the file size then fails as on a full disk
+  ddprun::report_crashes([world](const Crash& crash) { report(world, crash); });
+}
+
+void after_crash(std::function<void()> action) {
+  after_report = new std::function<void()>(std::move(action));  // lives as long as the process
+}
 
 CollectivesFile::CollectivesFile(std::shared_ptr<const comm::FlightRecorder> recorder, const launch::World& world,
                                  std::string backend, std::string run_dir, std::string log_path)
@@ -108,7 +168,7 @@ void CollectivesFile::write_file(const std::string& reason, log::Level level) no
     file.backend = backend_;
     file.reason = reason;
     const auto offset = wall_offset();
-    file.written = seconds(std::chrono::steady_clock::now().time_since_epoch() + offset);
+    file.written = in_seconds(std::chrono::steady_clock::now().time_since_epoch() + offset);
     for (const comm::RecordedCall& call : recorder_->calls()) file.calls.push_back(record_of(call, offset));
     record::write_collectives(run_dir_, file);
     log::write(level, "rank " + std::to_string(rank_) + ": the last collectives are in " +

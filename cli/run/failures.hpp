@@ -1,25 +1,34 @@
-// Writes the last collectives of this rank into the run folder: when the rank fails, and on SIGUSR2. If the launcher
-// asks for it with SIGUSR2, logs the innermost part of the training thread's stack, and appends all of it to the rank's
-// log file.
+// What a rank leaves behind when it fails or hangs: its stack, the plugin that was called or the exception that nothing
+// caught, and its last collectives.
 #pragma once
 
 #include <pthread.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 
 #include "base/log.hpp"
+#include "cli/run/group.hpp"
 #include "comm/flight_recorder.hpp"
-#include "ddprun/error.hpp"
 #include "launch/signals.hpp"
 #include "launch/world.hpp"
 
 namespace ddprun::run {
 
-// The file is collectives-rank<N>.json (docs/reports.md). Call hold_signal(SIGUSR2) before: the signal then stays
-// pending until this object exists. Does not throw: if the file cannot be written, it logs a warning.
+// From now on this process reports its crashes. Call it once, on the main thread, before other threads exist. `meeting`
+// must live as long as the process.
+void report_crashes(const launch::World& world, const Meeting& meeting);
+
+// `action` runs after such a report. Call it at most once.
+void after_crash(std::function<void()> action);
+
+// Writes the last collectives of this rank into the run folder: when the rank fails, and on SIGUSR2. If the launcher
+// asks for it with SIGUSR2, logs the innermost part of the training thread's stack, and appends all of it to the rank's
+// log file. The file is collectives-rank<N>.json (docs/reports.md). Call hold_signal(SIGUSR2) before: the signal then
+// stays pending until this object exists. Does not throw: if the file cannot be written, it logs a warning.
 class CollectivesFile {
  public:
   // Call it on the training thread. recorder: null for world size 1, which has no collectives. log_path: rank<N>.log.

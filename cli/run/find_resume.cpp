@@ -1,0 +1,229 @@
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "cli/run/resume.hpp"
+#include "cli/run/run.hpp"
+#include "record/run_dir.hpp"
+#include "train/loop/callback.hpp"
+
+namespace ddprun::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kResume = "checkpoint.resume";
+// What rank 0 sends to the others: kFrom and a path, kEnd if the training is complete, or an error message.
+const std::string kFrom = "from ", kEnd = "end";
+constexpr std::size_t kChunkOfCommit = 8 << 20;
+constexpr uint64_t kSlowest = 1 << 20;  // bytes per second; a slower copy fails
+const std::string kCopies = "copies ";  // a rank that sends or receives; rank 0 appends the number of bytes
+
+// The newest whole commit of a run's folder, or of its folder of checkpoints (checkpoint::newest_whole). Removes what
+// dead writers left there. Throws Error(usage) that names the folder if it has no commit.
+checkpoint::Commit newest_commit(const std::string& folder) {
+  const fs::path inner = fs::path(folder) / "checkpoints";
+  std::error_code unread;
+  const std::string dir = fs::is_directory(inner, unread) ? inner.string() : folder;
+  checkpoint::remove_left_overs(dir);
+  const auto commit = checkpoint::newest_whole(dir);
+  if (!commit) throw Error(ExitCode::usage, folder + ": holds no checkpoint" + record::run_hint(folder));
+  return *commit;
+}
+
+std::optional<checkpoint::Commit> latest_commit(const config::Experiment::Identity& experiment) {
+  for (const std::string& run : record::runs_in(experiment.output, experiment.name)) {
+    if (!checkpoint::list_commits(record::file_in(run, "checkpoints")).empty()) return newest_commit(run);
+  }
+  return std::nullopt;
+}
+
+std::string no_run(const config::Experiment::Identity& experiment) {
+  return "no run of \"" + experiment.name + "\" with a checkpoint lies in " + experiment.output;
+}
+
+// As at_the_end(), for the newest commit of a run, which train.early_stop may also have ended.
+std::string end_of_run(const config::Experiment::Train& plan, const checkpoint::Commit& commit) {
+  const std::string state = checkpoint::state_path(commit, 0);
+  if (std::string text = at_the_end(plan, checkpoint::read_safetensors(state), commit.path); !text.empty()) return text;
+  const fs::path run = fs::path(commit.path).parent_path().parent_path();
+  std::ifstream file(run / "summary.json");
+  if (plan.early_stop.empty() || !file) return "";
+  const auto summary = nlohmann::json::parse(file, nullptr, false);
+  if (!summary.is_object() || summary.value("stopped", "") != train::kEarlyStop) return "";
+  return "nothing is left to train: train.early_stop has ended " + run.string();
+}
+
+// What rank 0 found: its experiment.output, and the path. A path in that folder is in experiment.output of this host.
+std::string on_this_host(const std::string& found, const std::string& output) {
+  const std::size_t end = found.find('\n');
+  const std::string path = found.substr(end + 1);
+  const fs::path relative = fs::path(path).lexically_relative(found.substr(0, end));
+  const bool inside = !path.empty() && !relative.empty() && *relative.begin() != "..";
+  return inside ? (fs::path(output) / relative).string() : path;
+}
+
+// The model file and the states of its ranks, the model file last: it completes the commit.
+std::vector<std::string> files_of_commit(const std::string& path) {
+  std::vector<std::string> files;
+  if (const auto commit = checkpoint::commit_of(path)) {
+    for (int rank = 0; fs::exists(checkpoint::state_path(*commit, rank)); ++rank) {
+      files.push_back(checkpoint::state_path(*commit, rank));
+    }
+  }
+  files.push_back(path);
+  return files;
+}
+
+uint64_t size_of(const std::vector<std::string>& files) {
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const std::string& file : files) {
+    const auto size = fs::file_size(file, error);
+    if (!error) bytes += size;  // send() reports a file that cannot be read
+  }
+  return bytes;
+}
+
+// Returns rank 0's text, on rank 0 and on one rank of each host that lacks the commit.
+using Pass = std::function<std::string(const std::string& text)>;
+
+void send(const std::string& path, const Pass& pass) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error(ExitCode::failure, "cannot read the checkpoint " + path);
+  pass(fs::path(path).filename().string());
+  std::string chunk;
+  do {
+    chunk.resize(kChunkOfCommit);
+    file.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
+    chunk.resize(static_cast<std::size_t>(file.gcount()));
+    pass(chunk);
+  } while (!chunk.empty());  // an empty chunk ends the file
+}
+
+// False after the last file.
+bool receive(const fs::path& folder, const Pass& pass) {
+  const std::string name = pass("");
+  if (name.empty()) return false;
+  fs::create_directories(folder);
+  replace_by((folder / fs::path(name).filename()).string(), [&](const std::string& aside) {
+    OutputFile output(aside);
+    for (std::string chunk; !(chunk = pass("")).empty();) output.write(chunk);
+    output.close();
+  });
+  return true;
+}
+
+// Copies rank 0's commit (the model file and the states of all ranks) through the store to each host that does not have
+// it. `path`: of the model file, on this host. Collective. Throws Error(failure) for a file that cannot be read or
+// written, and as Store.
+void copy_commit(const std::string& path, const launch::World& world, Store& store, std::chrono::milliseconds timeout) {
+  const bool lacks = world.rank != 0 && !fs::exists(path);
+  const bool copies = world.rank == 0 || (lacks && world.local_rank == 0);
+  const uint64_t bytes = world.rank == 0 ? size_of(files_of_commit(path)) : 0;
+  const std::string mine = copies ? kCopies + std::to_string(bytes) : "";
+  const auto all = store.allgather("who has the checkpoint", world.rank, world.size, mine, timeout);
+  const auto is_copier = [](const std::string& text) { return !text.empty(); };
+  const auto copiers = static_cast<int>(std::count_if(all.begin(), all.end(), is_copier));
+  if (copiers == 1) return;
+  const auto index = static_cast<int>(std::count_if(all.begin(), all.begin() + world.rank, is_copier));
+  int passed = 0;
+  // The store forgets the text when all have it.
+  const Pass pass = [&](const std::string& text) {
+    return store.allgather("checkpoint " + std::to_string(passed++), index, copiers, text, timeout).front();
+  };
+  if (world.rank == 0) {
+    log::info("copying the checkpoint to " + std::to_string(copiers - 1) + " host" + (copiers == 2 ? "" : "s") +
+              " without it: " + path);
+    for (const std::string& file : files_of_commit(path)) send(file, pass);
+    pass("");
+  } else if (copies) {
+    while (receive(fs::path(path).parent_path(), pass)) {
+    }
+  }
+  // A rank that does not copy waits here for the others, on a slow network for minutes.
+  const auto seconds = std::stoull(all.front().substr(kCopies.size())) / kSlowest;
+  store.allgather("the checkpoint is here", world.rank, world.size, "", timeout + std::chrono::seconds(seconds));
+}
+
+}  // namespace
+
+std::optional<std::string> checkpoint_at(const std::string& path) {
+  std::error_code unread;
+  const fs::file_type type = fs::status(path, unread).type();
+  if (type == fs::file_type::not_found) return std::nullopt;
+  if (type == fs::file_type::none) throw_file_error("read", path, unread.value());
+  return type == fs::file_type::directory ? newest_commit(path).path : path;
+}
+
+std::optional<std::string> newest_commit_in(const std::string& run_dir) {
+  try {
+    const std::string dir = (fs::path(run_dir) / "checkpoints").string();
+    checkpoint::remove_left_overs(dir);
+    const auto commit = checkpoint::newest_whole(dir);
+    return commit ? std::optional(commit->path) : std::nullopt;
+  } catch (const Error& error) {
+    log::warning(error.what());  // a run before it may have a whole one
+    return std::nullopt;
+  }
+}
+
+bool find_resume(config::Loaded& loaded) {
+  const config::Experiment& experiment = loaded.experiment;
+  std::string resume = experiment.checkpoint.resume, end;
+  if (resume.empty()) return true;
+  resume = config::at_key(loaded.sources, kResume, [&]() -> std::string {
+    if (resume == "auto" || resume == "latest") {
+      const auto commit = latest_commit(experiment.experiment);
+      if (commit && resume == "auto") end = end_of_run(experiment.train, *commit);
+      if (commit) return commit->path;
+      if (resume == "auto") return "";
+      throw Error(ExitCode::usage,
+                  no_run(experiment.experiment) + "; leave it out for a run from the beginning, or name a run folder");
+    }
+    if (const auto file = checkpoint_at(resume)) return *file;
+    throw Error(ExitCode::usage, "no such file or folder; give a checkpoint, a run folder, \"latest\" or \"auto\"");
+  });
+  if (resume.empty()) log::info(no_run(experiment.experiment) + ": this is a new run");
+  if (!end.empty()) log::always("ddprun: " + end);
+  loaded.experiment.checkpoint.resume = resume;
+  return end.empty();
+}
+
+bool find_common_resume(config::Loaded& loaded, const launch::World& world, Store* store,
+                        std::chrono::milliseconds timeout) {
+  std::string& resume = loaded.experiment.checkpoint.resume;
+  if (store == nullptr || world.on_one_host()) return find_resume(loaded);
+  const std::string key = "resume", seen = "resume seen by ";
+  if (world.rank != 0) {
+    const std::string found = store->get(key, timeout);
+    store->set(seen + std::to_string(world.rank), "");
+    if (found == kEnd) return false;
+    if (!found.starts_with(kFrom)) throw Error(ExitCode::usage, found);
+    resume = on_this_host(found.substr(kFrom.size()), loaded.experiment.experiment.output);
+    if (!resume.empty()) copy_commit(resume, world, *store, timeout);
+    return true;
+  }
+  // Rank 0 may host the store, so it must not end before the others have read the result.
+  const auto wait_for_others = [&] {
+    for (int rank = 1; rank < world.size; ++rank) store->get(seen + std::to_string(rank), timeout);
+  };
+  try {
+    const bool more = find_resume(loaded);
+    store->set(key, more ? kFrom + loaded.experiment.experiment.output + "\n" + resume : kEnd);
+    if (!more) wait_for_others();
+    if (more && !resume.empty()) copy_commit(resume, world, *store, timeout);
+    return more;
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::usage) throw;
+    store->set(key, error.what());
+    wait_for_others();
+    throw;
+  }
+}
+
+}  // namespace ddprun::run
