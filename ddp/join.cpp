@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <thread>
 
-#include "cli/console/program.hpp"
 #include "comm/fingerprint.hpp"
 #include "comm/over_store.hpp"
 #include "comm/shared_table.hpp"
