@@ -195,7 +195,7 @@ static const ddprun_option_spec kOptions[] = {{
 }};
 
 /* The one symbol that the library exports. */
-__attribute__((visibility("default"))) const ddprun_comm_plugin ddprun_comm_plugin_v1 = {
+DDPRUN_PLUGIN_EXPORT const ddprun_comm_plugin ddprun_comm_plugin_v1 = {
     .struct_size = sizeof(ddprun_comm_plugin),
     .abi = DDPRUN_COMM_ABI,
     .name = "tcp_ring",

@@ -47,12 +47,13 @@ std::string is_name(const std::string& text) {
 
 Words words_of(const Arguments& arguments, const std::string& prefix) {
   const bool comm = arguments.kind == "comm", model = arguments.kind == "model", c = arguments.language == "c";
-  return {{"@NAME@", arguments.name},
+  return {{"tcp_ring", arguments.name},  // in the example that a backend in C begins with
+          {"@NAME@", arguments.name},
           {"@KIND@", arguments.kind},
           {"@WHAT@", comm    ? "communication backend"
                      : model ? "model"
                              : "data set"},
-          {"@SOURCE@", arguments.name + (c ? ".c" : ".cpp")},
+          {"@SOURCE@", c ? arguments.name + ".c join.c news.c pipeline.c reduce.c" : arguments.name + ".cpp"},
           {"@LANGUAGE@", c ? "C" : "CXX"},
           {"@VERSION@", DDPRUN_SERIES},
           {"@COMPONENTS@", model ? " COMPONENTS model" : ""},
@@ -62,6 +63,7 @@ Words words_of(const Arguments& arguments, const std::string& prefix) {
           {"@PREFIX@", prefix}};
 }
 
+// Keeps the files of an earlier template.
 void copy_template(const fs::path& from, const fs::path& to, const Words& words) {
   for (const auto& entry : fs::recursive_directory_iterator(from)) {
     const fs::path target = to / replaced(fs::relative(entry.path(), from).string(), words);
@@ -69,6 +71,7 @@ void copy_template(const fs::path& from, const fs::path& to, const Words& words)
       fs::create_directories(target);
       continue;
     }
+    if (fs::exists(target)) continue;
     std::ifstream source(entry.path(), std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(source), {}};
     std::ofstream file(target, std::ios::binary);
