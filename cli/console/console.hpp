@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "cli/console/meters.hpp"
 #include "ddprun/records.hpp"
-#include "record/meters.hpp"
 
 namespace ddprun::console {
 

@@ -12,7 +12,7 @@
 #include "comm/plugin_backend.hpp"
 #include "cuda/driver.hpp"
 #include "ddprun/plugin/tuning.hpp"
-#include "record/statistics.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::bench {
 namespace {

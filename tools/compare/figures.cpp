@@ -9,8 +9,8 @@
 #include "base/parse_number.hpp"
 #include "cli/console/units.hpp"
 #include "ddprun/error.hpp"
-#include "record/statistics.hpp"
 #include "tools/compare/statistics.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::compare {
 namespace {

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "record/statistics.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::compare {
 namespace {

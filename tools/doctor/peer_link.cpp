@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "ddprun/error.hpp"
-#include "record/statistics.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::doctor {
 namespace {

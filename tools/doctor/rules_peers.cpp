@@ -9,8 +9,8 @@
 
 #include "cli/console/table.hpp"
 #include "cli/console/units.hpp"
-#include "record/statistics.hpp"
 #include "tools/doctor/peers.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::doctor {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "record/statistics.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::predict {
 namespace {

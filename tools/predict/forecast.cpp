@@ -7,7 +7,7 @@
 
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/words.hpp"
-#include "record/statistics.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::predict {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/file.hpp"
 #include "ddprun/error.hpp"
-#include "record/statistics.hpp"
+#include "tools/lib/statistics.hpp"
 #include "tools/lib/text_lines.hpp"
 
 namespace ddprun::predict {

@@ -8,7 +8,7 @@
 
 #include "cli/console/table.hpp"
 #include "cli/console/units.hpp"
-#include "record/statistics.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::predict {
 namespace {

@@ -8,8 +8,8 @@
 #include "cli/config/experiment.hpp"
 #include "ddprun/error.hpp"
 #include "record/run_dir.hpp"
-#include "record/statistics.hpp"
 #include "tools/lib/run.hpp"
+#include "tools/lib/statistics.hpp"
 #include "tools/report/trace.hpp"
 
 namespace ddprun::predict {

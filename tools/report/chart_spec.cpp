@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "cli/console/units.hpp"
-#include "record/statistics.hpp"
+#include "tools/lib/statistics.hpp"
 #include "tools/report/page.hpp"
 
 namespace ddprun::report {

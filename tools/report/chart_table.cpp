@@ -6,7 +6,7 @@
 #include <map>
 
 #include "cli/console/units.hpp"
-#include "record/statistics.hpp"
+#include "tools/lib/statistics.hpp"
 #include "tools/report/chart.hpp"
 
 namespace ddprun::report {

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "record/run_dir.hpp"
-#include "record/statistics.hpp"
+#include "tools/lib/statistics.hpp"
 #include "tools/report/runs.hpp"
 
 namespace ddprun::report {

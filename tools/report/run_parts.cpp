@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-#include "record/statistics.hpp"
+#include "tools/lib/statistics.hpp"
 #include "tools/report/runs.hpp"
 #include "tools/report/settings.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "cli/config/text.hpp"
 #include "cli/console/units.hpp"
-#include "record/statistics.hpp"
+#include "tools/lib/statistics.hpp"
 #include "tools/report/runs.hpp"
 #include "tools/report/settings.hpp"
 

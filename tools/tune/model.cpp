@@ -11,7 +11,7 @@
 #include "cli/config/experiment.hpp"
 #include "cli/config/text.hpp"
 #include "comm/bucket_plan.hpp"
-#include "record/statistics.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::tune {
 namespace {

@@ -11,9 +11,9 @@
 #include "cli/console/units.hpp"
 #include "ddprun/error.hpp"
 #include "record/run_dir.hpp"
-#include "record/statistics.hpp"
 #include "tools/lib/other_cpu.hpp"
 #include "tools/lib/run.hpp"
+#include "tools/lib/statistics.hpp"
 #include "tools/predict/links.hpp"
 #include "tools/report/trace.hpp"
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "cli/config/keys.hpp"
 #include "cli/config/experiment.hpp"
+#include "cli/config/keys.hpp"
 #include "written.hpp"
 
 using namespace ddprun;

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "ddprun/plugin/dataset_plugin.hpp"
 #include "ddprun/plugin/options.hpp"
@@ -17,31 +16,17 @@ inline constexpr ddprun_option_spec kSeedOption =
 class DatasetOptions : public Options {
  public:
   // Throws InvalidDataset that names the option, for the first one that is not as declared.
-  DatasetOptions(std::string name, const DatasetContext& context, OptionSpecs specs)
-      : Options(checked(name, context, specs)), name_(std::move(name)), root_(context.root), seed_(context.seed) {}
+  DatasetOptions(std::string name, const DatasetContext& context, OptionSpecs specs);
 
   // That of kSeedOption, or else the experiment's seed.
-  uint64_t seed() const { return given("seed") ? static_cast<uint64_t>(integer("seed")) : seed_; }
+  uint64_t seed() const;
 
   // For a data set that reads no files.
-  void refuse_root() const {
-    if (root_.empty()) return;
-    throw InvalidDataset("root", "data set \"" + name_ + "\" is computed and reads no files; leave root out");
-  }
+  void refuse_root() const;
 
-  [[noreturn]] static void refuse(const std::string& key, const std::string& reason) {
-    throw InvalidDataset("options." + key, reason);
-  }
+  [[noreturn]] static void refuse(const std::string& key, const std::string& reason);
 
  private:
-  static Options checked(const std::string& name, const DatasetContext& context, OptionSpecs specs) {
-    try {
-      return {"data set \"" + name + '"', specs, context.options};
-    } catch (const InvalidOption& error) {
-      refuse(error.name(), error.what());
-    }
-  }
-
   std::string name_;
   std::string root_;
   uint64_t seed_;

@@ -81,12 +81,7 @@ class InvalidDataset : public std::runtime_error {
 };
 
 // Throws std::out_of_range for an index that is not in [0, size). For implementations of Dataset::fetch.
-inline void check_indices(std::span<const int64_t> indices, int64_t size) {
-  for (const int64_t index : indices) {
-    if (index >= 0 && index < size) continue;
-    throw std::out_of_range("sample " + std::to_string(index) + " of a data set that holds " + std::to_string(size));
-  }
-}
+void check_indices(std::span<const int64_t> indices, int64_t size);
 
 }  // namespace ddprun
 

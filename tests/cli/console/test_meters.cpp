@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "record/meters.hpp"
+#include "cli/console/meters.hpp"
 
 using ddprun::record::Meter;
 

@@ -1,4 +1,4 @@
-#include "record/statistics.hpp"
+#include "tools/lib/statistics.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "record/statistics.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::record {
 
