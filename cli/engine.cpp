@@ -7,7 +7,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/console/program.hpp"
-#include "ddp/share.hpp"
+#include "cli/run/run.hpp"
 
 namespace ddprun::app {
 
@@ -20,7 +20,7 @@ int engine(const std::vector<std::string>& command) {
     try {
       return run(argc, argv.data());
     } catch (...) {
-      throw ddp::current_error();
+      throw run::current_error();
     }
   });
   std::cout.flush();

@@ -247,6 +247,10 @@ std::string torch_version() {
   return train::torch_version();
 }
 
+Error current_error() {
+  return ddp::current_error();
+}
+
 void check(const config::Loaded& loaded, const plugin::Registry& registry, std::optional<int> world) {
   torch::set_num_threads(1);
   Assembly assembly = assemble(loaded, registry);

@@ -17,6 +17,9 @@ namespace ddprun::run {
 // The LibTorch version of this build.
 std::string torch_version();
 
+// The exception that is being handled, as an Error: a message of LibTorch without its backtrace.
+Error current_error();
+
 // Checks that this machine has the GPUs that `ranks` ranks need. Queries only the driver, in a subprocess, so that the
 // launcher neither loads CUDA nor starts its threads. Throws Error(plugin): one line that says what is missing and
 // which key requires it. Does nothing for a run on CPUs.
