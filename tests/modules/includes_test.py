@@ -39,7 +39,7 @@ MAY_INCLUDE = {
     "cli/config": "core/base",
     "cli/console": "core/base core/record launch",
     "cli/run": f"{COMMAND} {TRAIN} ddp",
-    "cli": f"{COMMAND} ddp cli/run",
+    "cli": f"{COMMAND} cli/run",
     "testing": "core/base",
     "tools/lib": TOOL.removesuffix(" tools/lib"),
     "tools/new": TOOL,
