@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -51,7 +52,8 @@ std::vector<std::string> class_folders(const fs::path& split) {
 // Whether a file is a sample. Formats that ImageFolder would read but this data set does not are an error: if they were
 // skipped, the indices would differ.
 bool is_picture(const fs::path& file) {
-  const std::string name = detail::lower_case(file.filename().string());  // ".jpg" has no extension()
+  std::string name = file.filename().string();  // ".jpg" has no extension()
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
   const auto one_of = [&](const std::vector<std::string>& list) {
     return std::any_of(list.begin(), list.end(), [&](const std::string& ending) { return name.ends_with(ending); });
   };
