@@ -4,7 +4,9 @@
 
 #include <cerrno>
 #include <csignal>
+#include <thread>
 
+#include "ddprun/error.hpp"
 #include "testing/ranks.hpp"
 
 using namespace ddprun::testing;

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <csignal>
 #include <thread>
 
 #include "comm/joined.hpp"
