@@ -34,16 +34,22 @@ std::vector<pid_t> processes_with(const std::string& word) {
   return found;
 }
 
-// A launcher with a guardian that starts `command` again and again, until it is killed after `lifetime`.
-void start_and_kill(const std::string& job_dir, const std::vector<std::string>& command, std::chrono::microseconds lifetime) {
+// A launcher with a guardian that starts `command` again and again, until it is killed `lifetime` after the guardian is
+// there.
+void start_and_kill(const std::string& job_dir, const std::vector<std::string>& command,
+                    std::chrono::microseconds lifetime) {
+  Pipe ready = make_pipe();
   const pid_t launcher = ::fork();
   if (launcher == 0) {
     ::setsid();
     const Guardian guardian(job_dir);
+    if (::write(ready.write.get(), "", 1) != 1) ::_exit(1);
     for (std::vector<Child> ranks;;) {
       ranks.push_back(spawn(command, environment_with({}), [&] { guardian.entrust(::getpid()); }));
     }
   }
+  char byte = 0;
+  REQUIRE(::read(ready.read.get(), &byte, 1) == 1);
   std::this_thread::sleep_for(lifetime);
   ::kill(launcher, SIGKILL);
   int status = 0;
@@ -68,9 +74,9 @@ TEST_CASE("whenever a launcher is killed, its ranks, what they have started, and
 }
 
 TEST_CASE("without a guardian, a rank still dies with its launcher") {
-  const pid_t launcher = ::fork();
   const ddprun::testing::TempDir folder;
   const std::string file = (folder.path() / "pid").string();
+  const pid_t launcher = ::fork();
   if (launcher == 0) {
     const Child child = spawn({"sleep", "20"}, environment_with({}));
     std::ofstream(file) << child.pid << std::endl;

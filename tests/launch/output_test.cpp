@@ -67,8 +67,9 @@ TEST_CASE("a line of another rank waits for the end of rank 0's line, but not fo
 TEST_CASE("many waiting lines do not wait any longer") {
   Fixture f;
   f.screen->pass("unfinished");
-  for (int line = 0; line < 1 << 13; ++line) f.screen->line("[rank1] a");
-  CHECK(f.shown().starts_with("unfinished\n[rank1] a\n"));
+  const std::string line = "[rank1] " + std::string(1 << 20, 'a');
+  for (int lines = 0; lines < 16; ++lines) f.screen->line(line);
+  CHECK(f.shown().starts_with("unfinished\n[rank1] a"));
 }
 
 TEST_CASE("a progress bar is erased on a terminal and ended elsewhere") {
