@@ -123,6 +123,7 @@ void Job::meet(const std::string& identity) {
   link_ = std::make_unique<launch::RankLink>(at_, processes, kMeeting, [](ExitCode code, const std::string& cause) {
     std::_Exit(static_cast<int>(launch::report_failure(code, cause)));  // its ranks end with it
   });
+  gather_texts("");  // from here on each process can name one that is killed
 }
 
 testing::Placement Job::placement() {
