@@ -20,7 +20,7 @@ constexpr double kStretchForInterval = 2;    // the same, with its interval
 constexpr std::size_t kRow = 34, kBar = 22;  // pixels: a group with one bar, and each further bar
 constexpr std::size_t kLane = 28;            // pixels
 constexpr std::size_t kMostMarked = 60;      // a line with more points has no point marks
-constexpr double kRoom = 0.06;               // fraction of the height above and below the lines
+constexpr double kMargin = 0.06;             // fraction of the height above and below the lines
 constexpr std::size_t kBins = 40;
 constexpr double kCovered = 0.995;  // fraction of the values in all bins before the last
 
@@ -192,9 +192,9 @@ Json spec_of(const Lines& lines) {
     }
   }
   if (lines.from_zero) ys.include(0);
-  const double room = lines.y.scale == Scale::linear ? (ys.high - ys.low) * kRoom : 0;
+  const double margin = lines.y.scale == Scale::linear ? (ys.high - ys.low) * kMargin : 0;
   set_axis(spec["encoding"]["x"], lines.x, xs);
-  set_axis(spec["encoding"]["y"], lines.y, {lines.from_zero ? ys.low : ys.low - room, ys.high + room});
+  set_axis(spec["encoding"]["y"], lines.y, {lines.from_zero ? ys.low : ys.low - margin, ys.high + margin});
 
   Json& measured_layer = spec["layer"][2];
   Json &layers = measured_layer["layer"], &tooltip = measured_layer["encoding"]["tooltip"];
