@@ -1,6 +1,7 @@
 #include <cstdlib>
 
 #include "cli/commands.hpp"
+#include "ddprun/plugin/host_identity.hpp"
 #include "launch/cores.hpp"
 
 namespace ddprun::app {
@@ -15,7 +16,7 @@ std::optional<int64_t> ranks_elsewhere(const console::NodeOptions& options, cons
 int64_t ranks_here(const config::Experiment& experiment, const std::optional<launch::World>& world) {
   if (world) return std::max(1, world->local_size);
   if (experiment.strategy.kind != "ddp") return 1;
-  return experiment.launch.nproc > 0 ? experiment.launch.nproc : launch::own_cores();
+  return experiment.launch.nproc > 0 ? experiment.launch.nproc : usable_cores();
 }
 
 }  // namespace
@@ -46,7 +47,7 @@ void choose_wait_policy(const Arguments& arguments) {
   const auto world = find_world(arguments);
   const config::Experiment experiment = load_experiment(arguments, world).experiment;
   if (experiment.launch.device != "cpu") return;
-  if (!launch::fill_cores(ranks_here(experiment, world), experiment.launch.threads, launch::own_cores())) return;
+  if (!launch::fill_cores(ranks_here(experiment, world), experiment.launch.threads, usable_cores())) return;
   ::setenv("OMP_WAIT_POLICY", "passive", 1);
 }
 

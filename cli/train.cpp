@@ -11,7 +11,7 @@
 #include "cli/console/program.hpp"
 #include "cli/console/progress_bar.hpp"
 #include "cli/run/run.hpp"
-#include "launch/cores.hpp"
+#include "ddprun/plugin/host_identity.hpp"
 #include "launch/signals.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
@@ -80,8 +80,8 @@ void remove_left_overs(const std::vector<std::string>& runs) {
 }
 
 void report_shared_cores(int nproc) {
-  const int cores = launch::own_cores();
-  if (cores == 0 || nproc <= cores) return;
+  const int cores = usable_cores();
+  if (nproc <= cores) return;
   log::info(std::to_string(nproc) + " ranks share " + std::to_string(cores) + (cores == 1 ? " core" : " cores") +
             ": their times are not those of ranks with a core each; a step may take " +
             std::to_string((nproc + cores - 1) / cores) + " times as long, or more");

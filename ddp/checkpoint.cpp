@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "base/parse_number.hpp"
+#include "base/text.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/safetensors.hpp"
 #include "ddp/group_state.hpp"
@@ -13,7 +13,6 @@
 #include "ddprun/error.hpp"
 #include "ddprun/zero.hpp"
 #include "train/loop/position.hpp"
-#include "train/optim/optimizer_state.hpp"
 #include "train/optim/optimizers.hpp"
 #include "train/tensor/parameters.hpp"
 #include "train/tensor/rank_group.hpp"

@@ -29,7 +29,7 @@ struct Group::State : std::enable_shared_from_this<Group::State> {
 
 namespace ddp {
 
-// A group of the ranks of a backend, which outlives it.
+// A group of the ranks of `backend`, which must outlive the group.
 Group group_of(CommBackend& backend, std::chrono::milliseconds timeout, torch::Device device);
 
 }  // namespace ddp

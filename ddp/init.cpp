@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "base/version.hpp"
-#include "comm/single_process_backend.hpp"
+#include "comm/plugin_backend.hpp"
 #include "ddp/join.hpp"
 #include "ddp/joined_state.hpp"
 #include "ddp/share.hpp"
@@ -30,7 +30,7 @@ std::weak_ptr<ddp::JoinedState> current;
 struct Job {
   launch::World world;
   std::unique_ptr<Store> store;  // of ddprun's launcher, for all groups; otherwise null
-  int groups = 0;                        // calls of init()
+  int groups = 0;                // calls of init()
   const pid_t pid = ::getpid();
 };
 Job* job = nullptr;

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "comm/fingerprint.hpp"
-#include "comm/over_store.hpp"
+#include "comm/plugin_backend.hpp"
 #include "comm/shared_table.hpp"
 #include "launch/failure.hpp"
 #include "launch/meeting.hpp"
@@ -53,7 +53,8 @@ Joined join_backend(const JoinSettings& settings, const launch::World& world, co
   if (on_gpu && comm::memory_given(*settings.plugin, Memory::cuda, settings.stage_through_host) == Memory::cuda) {
     options.device = settings.device.index();
   }
-  auto adapter = comm::join_over(*meeting.store, *settings.plugin, options);
+  options.allgather = meeting.store->numbered_allgather("join", world.rank, world.size, settings.deadline);
+  auto adapter = comm::join(*settings.plugin, options);
   comm::PluginBackend& plugin = *adapter;
   Joined joined{std::move(adapter), plugin.recorder()};
   if (on_gpu) joined.backend = train::staged(std::move(joined.backend), settings.device, settings.deadline);

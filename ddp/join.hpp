@@ -20,7 +20,7 @@ namespace ddprun::ddp {
 
 // The ranks have met, and can exchange texts.
 struct Meeting {
-  std::unique_ptr<Store> store;    // null for world size 1
+  std::unique_ptr<Store> store;            // null for world size 1
   std::shared_ptr<launch::RankLink> link;  // under another launcher; otherwise null
 };
 
@@ -41,7 +41,7 @@ struct JoinSettings {
   bool stage_through_host = false;               // comm.stage_through_host
   bool compare_calls = true;                     // comm.check
   std::map<std::string, std::string> options{};  // comm.options
-  // Of a part of the job: a name that no other part has, for files; and JoinOptions::whose.
+  // Of a part of the job: a name that no other part has, for files; and comm::JoinOptions::whose.
   std::string part{}, whose{};
 };
 

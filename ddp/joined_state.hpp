@@ -17,7 +17,7 @@ struct JoinedState final : Group::State {
   ~JoinedState() override;
   void set_progress(launch::Progress progress) const override;
 
-  // Joins the backend of `wanted`. JoinOptions::whose says `whose`. Collective; throws as init().
+  // Joins the backend of `wanted`; `whose` becomes comm::JoinOptions::whose. Collective. Throws what init() throws.
   void join(const GroupOptions& wanted, const std::string& whose = "");
 
   // Of a subgroup: the group that it was split from (declared first, because what is below uses the parent's), and its

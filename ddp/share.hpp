@@ -1,4 +1,4 @@
-// What the ranks say to one another outside of a training step: texts and errors.
+// Exchanges texts and errors between the ranks, outside of a training step.
 #pragma once
 
 #include <chrono>

@@ -215,6 +215,10 @@ void ShardedOptimizer::take_state(optim::Optimizer& optimizer) {
 }
 
 void ShardedOptimizer::consolidate_state_dict(int to) {
+  if (to < 0 || to >= group_.size()) {
+    throw Error(ExitCode::usage, "consolidate_state_dict(" + std::to_string(to) + "): expected a rank from 0 to " +
+                                     std::to_string(group_.size() - 1));
+  }
   for (int rank = 0; rank < group_.size(); ++rank) {
     if (rank == to) continue;
     std::string bytes;

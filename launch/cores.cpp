@@ -36,14 +36,9 @@ int cores_of_rank(const std::vector<std::string>& masks, std::size_t mine) {
   return static_cast<int>(std::max<std::ptrdiff_t>(1, cores / std::max<std::ptrdiff_t>(1, ranks)));
 }
 
-int own_cores() {
-  const std::string mask = core_mask();
-  return static_cast<int>(std::count(mask.begin(), mask.end(), '1'));
-}
-
 int threads_of_rank(const World& world) {
   if (world.cores > 0) return world.cores;
-  return std::max(1, own_cores() / std::max(1, world.local_size));
+  return std::max(1, usable_cores() / std::max(1, world.local_size));
 }
 
 bool fill_cores(int64_t ranks, int64_t threads, int64_t cores) {

@@ -15,9 +15,6 @@ namespace ddprun::launch {
 // the kernel does not report it.
 std::string core_mask();
 
-// How many cores core_mask() has; 0 if the kernel does not report it.
-int own_cores();
-
 // How many cores a rank gets: the number in its mask, divided by the number of ranks whose masks overlap it; at
 // least 1, or 0 if its own mask is not known. `masks`: of all ranks of the host. `mine`: the index of this rank's mask.
 // Pure.

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "base/enumerated.hpp"
+#include "base/text.hpp"
 
 namespace ddprun::launch {
 namespace {

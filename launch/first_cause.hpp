@@ -31,9 +31,9 @@ struct RankEnd {
 };
 
 // The first cause among `ends`, or null if no rank failed. First come deaths by a signal that the launcher did not
-// send, and lost nodes. Then come a rank's own failures (a report, SIGABRT, or an exit code other than 5), and then ranks that
-// hung. Last comes code 5 of ranks that lost a peer. A rank that reported before it died counts by its report, because
-// its death only followed from that. Among equals, the earlier one.
+// send, and lost nodes. Then come a rank's own failures (a report, SIGABRT, or an exit code other than 5), and then
+// ranks that hung. Last comes code 5 of ranks that lost a peer. A rank that reported before it died counts by its
+// report, because its death only followed from that. Among equals, the earlier one.
 const RankEnd* first_cause(const std::vector<RankEnd>& ends);
 
 // Whether the rank failed because it lost a peer, so that the first cause is another one.
@@ -47,10 +47,10 @@ ExitCode exit_code_of(const RankEnd& cause, bool users_program = false);
 // first one, and no bucket outside an allreduce. It has several lines if the rank's report has.
 std::string describe(const RankEnd& cause);
 
-// If a rank reported that it lost its peers: which ranks were in another place: "; rank 1 was in step 57 phase data,
-// ranks 2 and 3 in step 56 phase barrier". The smallest group comes first, because it is the likeliest culprit. Empty
-// if all were in one place. If the cause is a lost node: the other nodes that were lost. If the cause is a rank that
-// hung: what the first rank reported that waited for it. Empty for any other cause.
+// What happened on other ranks, as the end of the message. If the cause is a rank that lost its peers: the ranks that
+// were in another place: "; rank 1 was in step 57 phase data, ranks 2 and 3 in step 56 phase barrier"; the smallest
+// group first, because it is the likeliest cause. If the cause is a lost node: the other lost nodes. If the cause is a
+// rank that hung: the first report of a rank that waited for it. Otherwise "".
 std::string elsewhere(const RankEnd& cause, const std::vector<RankEnd>& ends);
 
 }  // namespace ddprun::launch

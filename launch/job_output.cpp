@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/file.hpp"
-#include "base/wrap.hpp"
+#include "base/text.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::launch {

@@ -34,8 +34,9 @@ std::unique_ptr<Store> folder_store(const std::string& folder);
 // The keys of a part of the job: each begins with `prefix` in `store`, which outlives it.
 std::unique_ptr<Store> prefixed_store(Store& store, std::string prefix);
 
-// The secret for a rendezvous at `host`: that of the environment; without one, a known one if `insecure`. Empty if only
-// processes of this host can reach `host`. Otherwise throws Error(rendezvous).
+// The secret for a rendezvous at `host`: that of the environment. If there is none and `insecure` is true: 32 zero
+// bytes, which everybody knows. If there is none and only processes of this host can reach `host`: empty. Otherwise
+// throws Error(rendezvous).
 Secret required_secret(const std::string& host, bool insecure);
 
 // Parts of the error: "rank 0 and rank 3 do not run the same experiment: A and B; start all ranks with ...".

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/wrap.hpp"
+#include "base/text.hpp"
 #include "launch/failure.hpp"
 #include "launch/job_folder.hpp"
 #include "launch/net/address.hpp"

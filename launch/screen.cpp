@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "base/wrap.hpp"
+#include "base/text.hpp"
 
 namespace ddprun::launch {
 namespace {
 
 constexpr std::chrono::milliseconds kPatience{500};  // wait for the rest of rank 0's line
-constexpr std::size_t kMostHeld = 16 << 20;  // bytes of lines that wait for it
+constexpr std::size_t kMostHeld = 16 << 20;          // bytes of lines that wait for it
 constexpr std::size_t kMostQueued = 1 << 20;
 constexpr std::size_t kChunk = 4096;  // PIPE_BUF: how much a pipe accepts at least when poll() reports it as writable
 

@@ -55,19 +55,19 @@ struct Job {
 //  - First SIGINT, SIGTERM or SIGUSR1: the ranks finish a common step and save, for at most `grace`; before the first
 //    step they end immediately. The exit code is 130 for SIGINT, otherwise 143. A second SIGINT or SIGTERM ends the job
 //    immediately. If a rank stops the others because it received such a signal itself, the exit code is 143.
-//    With torchrun_variables, the launcher passes the first signal on to the ranks instead (SIGTERM for SIGUSR1). A rank
-//    that ends by it has not failed.
+//    With torchrun_variables, the launcher passes the first signal on to the ranks instead (SIGTERM for SIGUSR1). A
+//    rank that ends by it has not failed.
 //  - SIGUSR2 is passed on to the ranks, which write their last collectives. The ranks also get it when one of them
 //    fails, except with torchrun_variables. SIGUSR2 is ignored in a rank until the rank handles it.
 //  - Processes that a rank starts end with it if they stay in its process group, even if the launcher is killed.
 // Several nodes: the launcher of node 0 hosts the store in which nodes and ranks meet, at master_addr:master_port.
 // Ranks are numbered by node rank. Every launcher reports the same first cause and returns the same exit code. A node
-// that is silent for 2.25 s is lost, which ends the job. A signal to one launcher stops the ranks of all. Ranks also get
-// DDPRUN_STORE ("HOST:PORT"), and the job's secret in the file "secret" of their job folder.
-// After a failure (exit code 1 or 5) all ranks start again, up to max_restarts times. A lost node may come back within
-// the timeout: start its launcher again with the same arguments. Call it on the main thread while there is no other
-// thread: a child's PR_SET_PDEATHSIG watches the thread that spawned it, and the launcher forks. Throws Error(failure)
-// if the ranks cannot be started, and Error(rendezvous) if the nodes do not meet.
+// that is silent for 2.25 s is lost, which ends the job. A signal to one launcher stops the ranks of all. Ranks also
+// get DDPRUN_STORE ("HOST:PORT"), and the job's secret in the file "secret" of their job folder. After a failure (exit
+// code 1 or 5) all ranks start again, up to max_restarts times. A lost node may come back within the timeout: start its
+// launcher again with the same arguments. Call supervise() on the main thread, before other threads exist: a child's
+// PR_SET_PDEATHSIG watches the thread that spawned it, and the launcher forks. Throws Error(failure) if the ranks
+// cannot be started, and Error(rendezvous) if the nodes do not meet.
 ExitCode supervise(const Job& job);
 
 // Of supervise(): how one start of the ranks ended.

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/parse_number.hpp"
+#include "base/text.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/host_identity.hpp"
 

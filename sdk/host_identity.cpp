@@ -1,6 +1,8 @@
 #include "ddprun/plugin/host_identity.hpp"
 
+#include <sched.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <initializer_list>
@@ -29,6 +31,12 @@ std::string host_identity() {
 
 std::string network_identity() {
   return identity_of({"net"});
+}
+
+int usable_cores() {
+  cpu_set_t mask;
+  if (::sched_getaffinity(0, sizeof mask, &mask) == 0) return CPU_COUNT(&mask);
+  return static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 }  // namespace ddprun

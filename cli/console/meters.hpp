@@ -1,5 +1,4 @@
-// record: the measurements of a run: meters, step records, the run's folder and its files. Written once, read by report
-// and compare. Torch-free.
+// Meters: running means of the figures that a run prints. Torch-free.
 #pragma once
 
 #include <cstdint>

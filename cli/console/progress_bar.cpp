@@ -9,8 +9,7 @@
 #include <string_view>
 
 #include "base/log.hpp"
-#include "base/parse_number.hpp"
-#include "base/wrap.hpp"
+#include "base/text.hpp"
 #include "cli/console/units.hpp"
 
 namespace ddprun::console {

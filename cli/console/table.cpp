@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "base/wrap.hpp"
+#include "base/text.hpp"
 
 namespace ddprun::console {
 namespace {

@@ -1,7 +1,7 @@
 #include "cli/run/assembly.hpp"
 
 #include "comm/plugin_backend.hpp"
-#include "data/plugin_dataset.hpp"
+#include "data/datasets.hpp"
 #include "ddprun/error.hpp"
 #include "plugin/options.hpp"
 #include "train/tensor/parameters.hpp"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/config/experiment.hpp"
-#include "data/split.hpp"
+#include "data/sampler.hpp"
 #include "data/standardize.hpp"
 #include "ddprun/plugin/dataset_plugin.hpp"
 #include "plugin/registry.hpp"
@@ -14,7 +14,7 @@
 
 namespace ddprun::run {
 
-// The key of the standardisation in a model file's metadata.
+// The key of the standardization in a model file's metadata.
 inline const std::string kStandardize = "standardize";
 
 // What a run resumes from, and the line that reports it.

@@ -8,8 +8,8 @@
 #include "base/subprocess.hpp"
 #include "cli/run/run.hpp"
 #include "cuda/driver.hpp"
+#include "ddprun/plugin/host_identity.hpp"
 #include "launch/cores.hpp"
-#include "record/environment.hpp"
 #include "train/device/cuda.hpp"
 #include "train/device/streams.hpp"
 
@@ -85,7 +85,7 @@ int ranks_of(const config::Loaded& loaded) {
     return 1;
   }
   if (experiment.launch.nproc > 0) return static_cast<int>(experiment.launch.nproc);
-  if (experiment.launch.device == "cpu") return record::usable_cores();
+  if (experiment.launch.device == "cpu") return usable_cores();
   const std::size_t named = experiment.launch.devices.size();
   return named > 0 ? static_cast<int>(named) : gpu_count(loaded);
 }

@@ -37,7 +37,7 @@ Loaded load(config::Loaded loaded, const std::string& checkpoint, const plugin::
     made.assembly.standardization = data::read_standardization(by->second);
   } else if (made.assembly.experiment().data.standardize) {
     throw Error(ExitCode::usage, checkpoint +
-                                     ": holds no standardisation, and data.standardize = true; evaluate it "
+                                     ": holds no standardization, and data.standardize = true; evaluate it "
                                      "with --set data.standardize=false, or take a checkpoint that does");
   }
   return made;

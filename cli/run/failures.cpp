@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "base/stack.hpp"
+#include "cli/run/stack.hpp"
 #include "ddp/share.hpp"
 #include "launch/failure.hpp"
 #include "launch/net/address.hpp"
@@ -104,7 +104,7 @@ void report_crashes(const launch::World& world, const Meeting& meeting) {
   meeting_of_process = &meeting;
   std::set_terminate(on_terminate);
   ::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of the file size then fails as on a full disk
-  ddprun::report_crashes([world](const Crash& crash) { report(world, crash); });
+  report_crashes([world](const Crash& crash) { report(world, crash); });
 }
 
 void after_crash(std::function<void()> action) {

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "cli/run/between_hosts.hpp"
 #include "cli/run/resume.hpp"
 #include "cli/run/run.hpp"
 #include "record/run_dir.hpp"
@@ -19,7 +19,6 @@ namespace fs = std::filesystem;
 const std::string kResume = "checkpoint.resume";
 // What rank 0 sends to the others: kFrom and a path, kEnd if the training is complete, or an error message.
 const std::string kFrom = "from ", kEnd = "end";
-constexpr std::size_t kChunkOfCommit = 8 << 20;
 constexpr uint64_t kSlowest = 1 << 20;  // bytes per second; a slower copy fails
 const std::string kCopies = "copies ";  // a rank that sends or receives; rank 0 appends the number of bytes
 
@@ -84,38 +83,9 @@ uint64_t size_of(const std::vector<std::string>& files) {
   std::error_code error;
   for (const std::string& file : files) {
     const auto size = fs::file_size(file, error);
-    if (!error) bytes += size;  // send() reports a file that cannot be read
+    if (!error) bytes += size;  // send_file() reports a file that cannot be read
   }
   return bytes;
-}
-
-// Returns rank 0's text, on rank 0 and on one rank of each host that lacks the commit.
-using Pass = std::function<std::string(const std::string& text)>;
-
-void send(const std::string& path, const Pass& pass) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(ExitCode::failure, "cannot read the checkpoint " + path);
-  pass(fs::path(path).filename().string());
-  std::string chunk;
-  do {
-    chunk.resize(kChunkOfCommit);
-    file.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
-    chunk.resize(static_cast<std::size_t>(file.gcount()));
-    pass(chunk);
-  } while (!chunk.empty());  // an empty chunk ends the file
-}
-
-// False after the last file.
-bool receive(const fs::path& folder, const Pass& pass) {
-  const std::string name = pass("");
-  if (name.empty()) return false;
-  fs::create_directories(folder);
-  replace_by((folder / fs::path(name).filename()).string(), [&](const std::string& aside) {
-    OutputFile output(aside);
-    for (std::string chunk; !(chunk = pass("")).empty();) output.write(chunk);
-    output.close();
-  });
-  return true;
 }
 
 // Copies rank 0's commit (the model file and the states of all ranks) through the store to each host that does not have
@@ -139,11 +109,15 @@ void copy_commit(const std::string& path, const launch::World& world, Store& sto
   if (world.rank == 0) {
     log::info("copying the checkpoint to " + std::to_string(copiers - 1) + " host" + (copiers == 2 ? "" : "s") +
               " without it: " + path);
-    for (const std::string& file : files_of_commit(path)) send(file, pass);
+    for (const std::string& file : files_of_commit(path)) {
+      pass(fs::path(file).filename().string());
+      send_file(0, file, pass);
+    }
     pass("");
   } else if (copies) {
-    while (receive(fs::path(path).parent_path(), pass)) {
-    }
+    const fs::path folder = fs::path(path).parent_path();
+    fs::create_directories(folder);
+    for (std::string name; !(name = pass("")).empty();) receive_file((folder / name).string(), pass);
   }
   // A rank that does not copy waits here for the others, on a slow network for minutes.
   const auto seconds = std::stoull(all.front().substr(kCopies.size())) / kSlowest;

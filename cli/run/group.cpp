@@ -3,7 +3,7 @@
 #include "base/version.hpp"
 #include "cli/config/text.hpp"
 #include "cli/run/faults.hpp"
-#include "comm/single_process_backend.hpp"
+#include "comm/plugin_backend.hpp"
 #include "ddp/group_state.hpp"
 #include "ddp/share.hpp"
 #include "ddprun/error.hpp"

@@ -6,15 +6,15 @@
 #include <set>
 
 #include "base/log.hpp"
-#include "base/wrap.hpp"
+#include "base/text.hpp"
 #include "cli/config/text.hpp"
 #include "cli/console/console.hpp"
+#include "cli/run/between_hosts.hpp"
 #include "cli/run/devices.hpp"
 #include "cli/run/failures.hpp"
 #include "cli/run/resume.hpp"
 #include "cli/run/run.hpp"
 #include "cli/run/session.hpp"
-#include "comm/clock_offset.hpp"
 #include "cuda/driver.hpp"
 #include "ddp/share.hpp"
 #include "launch/failure.hpp"
@@ -136,7 +136,7 @@ record::RankTrace common_trace(const train::Tracer& tracer, const Group& group, 
                                std::chrono::milliseconds timeout) {
   record::RankTrace trace = tracer.trace();
   if (world.on_one_host() || group.backend == nullptr) return trace;
-  const int64_t ahead = comm::clock_offset(*group.backend, timeout).count();
+  const int64_t ahead = clock_offset(*group.backend, timeout).count();
   for (record::Span& span : trace.spans) {
     span.begin -= ahead;
     span.end -= ahead;

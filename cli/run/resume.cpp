@@ -19,7 +19,7 @@ std::string several(int64_t count, const std::string& thing) {
 }
 
 bool complete(const checkpoint::File& state) {
-  return train::whole_of(state, "step_of_epoch") >= train::whole_of(state, "steps_per_epoch");
+  return train::integer_of(state, "step_of_epoch") >= train::integer_of(state, "steps_per_epoch");
 }
 
 std::string word(const checkpoint::File& file, const std::string& key) {
@@ -39,7 +39,7 @@ class SavedRun {
     }
     commit_ = *commit;
     shared_ = checkpoint::read_safetensors(checkpoint::state_path(commit_, 0));
-    saved_world_ = train::whole_of(shared_, "world");
+    saved_world_ = train::integer_of(shared_, "world");
   }
 
   // All reasons why the run cannot resume from it, one line each.
@@ -106,7 +106,7 @@ class SavedRun {
   }
 
   void compare_batch() {
-    const int64_t then = train::whole_of(shared_, "batch"), samples = train::whole_of(shared_, "samples");
+    const int64_t then = train::integer_of(shared_, "batch"), samples = train::integer_of(shared_, "samples");
     const int64_t now = rank_batch(assembly_.loaded, world_) * world_;
     if (now != then) {
       refuse("data.batch_size", "makes a global batch of " + std::to_string(now) + ", and the run of " + commit_.path +
@@ -147,7 +147,7 @@ class SavedRun {
   std::string message() const {
     std::string text = "resuming from " + commit_.path + ": step " + std::to_string(commit_.step) + ", " +
                        (complete(shared_) ? "at the end of" : "in the middle of") + " epoch " +
-                       std::to_string(train::whole_of(shared_, "epoch") + 1);
+                       std::to_string(train::integer_of(shared_, "epoch") + 1);
     std::string changes;
     for_each_change([&](const std::string& key, const std::string& then, const std::string& now) {
       if (config::change_of(key) != config::Change::reported) return;
@@ -175,8 +175,8 @@ class SavedRun {
 
 std::string at_the_end(const config::Experiment::Train& plan, const checkpoint::File& state,
                        const std::string& commit) {
-  const int64_t epochs = train::whole_of(state, "epoch") + (complete(state) ? 1 : 0);
-  const int64_t steps = train::whole_of(state, "step");
+  const int64_t epochs = train::integer_of(state, "epoch") + (complete(state) ? 1 : 0);
+  const int64_t steps = train::integer_of(state, "step");
   const bool ended = plan.epochs ? epochs >= *plan.epochs : steps >= plan.steps.value_or(0);
   if (!ended) return "";
   return "nothing is left to train: " + commit + " has " +

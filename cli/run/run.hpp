@@ -80,7 +80,7 @@ Evaluated find_evaluated(const std::string& checkpoint, const std::string& confi
 void check_evaluation(const config::Loaded& loaded, const std::string& checkpoint, const plugin::Registry& registry,
                       int world);
 
-// One rank: every test sample once, with the config's strategy and the checkpoint's own standardisation. Rank 0 prints
+// One rank: every test sample once, with the config's strategy and the checkpoint's own standardization. Rank 0 prints
 // a table to stdout. Throws Error.
 void run_evaluation(config::Loaded loaded, const std::string& checkpoint, launch::World world,
                     const plugin::Registry& registry);

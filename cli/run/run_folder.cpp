@@ -7,7 +7,6 @@
 #include "base/file.hpp"
 #include "cli/config/text.hpp"
 #include "cli/run/run.hpp"
-#include "comm/copy_file.hpp"
 #include "data/datasets.hpp"
 #include "record/run_dir.hpp"
 
@@ -78,11 +77,16 @@ RunFolder::RunFolder(Group& group, const launch::World& world, std::string given
   replace_file(path_ + kConfigFile, config::to_toml(for_any_folder(experiment)));
 }
 
+void RunFolder::copy(int from, const std::string& path, const Pass& pass) const {
+  if (rank_ == from) return send_file(from, path, pass);
+  receive_file(rank_ == 0 ? path : "", pass);
+}
+
 void RunFolder::move_to_rank0(const std::function<std::string(int rank)>& path_of,
                               std::chrono::milliseconds timeout) const {
   for (const int from : remote_) {
     const std::string path = path_of(from);
-    comm::copy_file(*group_.backend, from, path, rank_ == 0 ? path : "", timeout);
+    copy(from, path, pass_from(*group_.backend, from, timeout));
     std::error_code ignored;  // a file that stays costs only space
     if (rank_ == from) fs::remove(path, ignored);
   }
@@ -90,12 +94,12 @@ void RunFolder::move_to_rank0(const std::function<std::string(int rank)>& path_o
 
 void RunFolder::gather(std::chrono::milliseconds timeout) const {
   for (const int from : remote_) {
-    const std::string mine = rank_ == from ? files_of(path_, from) : "";
-    std::istringstream files(comm::broadcast_text(*group_.backend, from, mine, timeout));
+    const Pass pass = pass_from(*group_.backend, from, timeout);
+    std::istringstream files(pass(rank_ == from ? files_of(path_, from) : ""));
     for (std::string file; std::getline(files, file);) {
       const std::string path = path_ + "/" + file;
       if (rank_ == 0) fs::create_directories(fs::path(path).parent_path());
-      comm::copy_file(*group_.backend, from, path, rank_ == 0 ? path : "", timeout);
+      copy(from, path, pass);
     }
   }
 }

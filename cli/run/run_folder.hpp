@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/config/experiment.hpp"
+#include "cli/run/between_hosts.hpp"
 #include "cli/run/group.hpp"
 #include "launch/world.hpp"
 
@@ -32,6 +33,8 @@ class RunFolder {
   void gather(std::chrono::milliseconds timeout) const;
 
  private:
+  void copy(int from, const std::string& path, const Pass& pass) const;
+
   Group& group_;
   const int rank_;
   std::string path_;

@@ -6,7 +6,7 @@
 #include "data/curriculum.hpp"
 #include "data/datasets.hpp"
 #include "ddprun/error.hpp"
-#include "record/environment.hpp"
+#include "ddprun/plugin/host_identity.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -15,7 +15,7 @@ constexpr int kMostAutoWorkers = 8;
 
 int workers_of(const config::Experiment& experiment) {
   const int64_t workers = experiment.data.workers;
-  return workers < 0 ? std::min(record::usable_cores(), kMostAutoWorkers) : static_cast<int>(workers);
+  return workers < 0 ? std::min(usable_cores(), kMostAutoWorkers) : static_cast<int>(workers);
 }
 
 data::LoaderOptions loader_of(const config::Experiment& experiment) {
@@ -85,7 +85,7 @@ SamplerOf position_samplers(const Assembly& assembly, int world) {
     };
   }
   const bool random = data.sampler == "random" || (data.sampler == "auto" && data.shuffle);
-  return [=](int) { return random ? data::random_sampler(samples, seed) : data::sequential_sampler(samples); };
+  return [=](int) { return data::distributed_sampler(samples, 0, 1, seed, random, Last::pad); };
 }
 
 SamplerOf train_samplers(const Assembly& assembly, int world) {

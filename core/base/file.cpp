@@ -13,7 +13,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/parse_number.hpp"
+#include "base/text.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/host_identity.hpp"
 

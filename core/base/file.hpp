@@ -1,4 +1,4 @@
-// Files with every error reported: each function but write_all() and read_all() throws Error(failure) with path and
+// Files. Unless its comment says otherwise, a function that reads or writes throws Error(failure) with the path and
 // errno's text.
 #pragma once
 

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <mutex>
 
-#include "base/wrap.hpp"
+#include "base/text.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::log {

@@ -1,6 +1,7 @@
 #include "base/store.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "ddprun/error.hpp"
 
@@ -61,6 +62,14 @@ std::vector<std::string> Store::allgather(const std::string& name, int rank, int
     }
   }
   return values;
+}
+
+std::function<std::vector<std::string>(std::string_view)> Store::numbered_allgather(std::string name, int rank,
+                                                                                    int size,
+                                                                                    std::chrono::milliseconds timeout) {
+  return [this, name = std::move(name), rank, size, timeout, round = 0](std::string_view value) mutable {
+    return allgather(name + "-" + std::to_string(round++), rank, size, value, timeout);
+  };
 }
 
 }  // namespace ddprun

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,10 @@ class Store {
   // the message names the ranks that did not come.
   virtual std::vector<std::string> allgather(const std::string& name, int rank, int size, std::string_view value,
                                              std::chrono::milliseconds timeout);
+  // An allgather that can be called any number of times: the n-th call is "<name>-<n>" here. All ranks call it alike.
+  // Throws as allgather. The store must outlive it.
+  std::function<std::vector<std::string>(std::string_view)> numbered_allgather(std::string name, int rank, int size,
+                                                                               std::chrono::milliseconds timeout);
 };
 
 // The error of an allgather in which ranks are missing: "1, 3".

@@ -1,4 +1,4 @@
-#include "checkpoint/checksum.hpp"
+#include "checkpoint/internal.hpp"
 
 #include <zlib.h>
 

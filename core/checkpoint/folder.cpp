@@ -15,7 +15,7 @@
 
 #include "base/file.hpp"
 #include "base/log.hpp"
-#include "checkpoint/names.hpp"
+#include "checkpoint/internal.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::checkpoint {
@@ -179,10 +179,10 @@ CheckpointFolder::CheckpointFolder(std::string dir, int64_t keep) : dir_(std::mo
 
 std::string CheckpointFolder::save(int64_t step, int64_t epoch, const std::vector<TensorView>& tensors,
                                    const Metadata& metadata) {
-  const auto last = newest();
-  if (last && last->step > step) {
-    // Pruning by step would remove the new commit, and newest() would still return the old one.
-    throw Error(ExitCode::usage, "cannot commit step " + std::to_string(step) + ": " + last->path +
+  const std::vector<Commit> before = list_commits(dir_);
+  if (!before.empty() && before.back().step > step) {
+    // Pruning by step would remove the new commit and keep the old one.
+    throw Error(ExitCode::usage, "cannot commit step " + std::to_string(step) + ": " + before.back().path +
                                      " is of a later step; resume from it, or use another folder");
   }
   const std::string path = write_whole(dir_, commit_name(step), tensors, with_place(metadata, step, epoch));
@@ -196,19 +196,10 @@ std::string CheckpointFolder::save_best(int64_t step, int64_t epoch, const std::
 }
 
 void CheckpointFolder::prune() const {
-  const std::vector<Commit> all = commits();
+  const std::vector<Commit> all = list_commits(dir_);
   const auto keep = static_cast<size_t>(keep_);
   for (size_t i = 0; keep > 0 && i + keep < all.size(); ++i) remove(all[i].path);
   remove_lone_states(dir_, all.back().step);
-}
-
-std::vector<Commit> CheckpointFolder::commits() const {
-  return list_commits(dir_);
-}
-
-std::optional<Commit> CheckpointFolder::newest() const {
-  const std::vector<Commit> all = commits();
-  return all.empty() ? std::nullopt : std::optional(all.back());
 }
 
 }  // namespace ddprun::checkpoint

@@ -46,10 +46,6 @@ class CheckpointFolder {
   // when commits are removed. Returns its path.
   std::string save_best(int64_t step, int64_t epoch, const std::vector<TensorView>& tensors, const Metadata& metadata);
 
-  // Every commit, oldest first; other file names are ignored. The contents are not read.
-  std::vector<Commit> commits() const;
-  std::optional<Commit> newest() const;
-
   const std::string& dir() const { return dir_; }
 
  private:
@@ -64,7 +60,8 @@ class CheckpointFolder {
 // Error(failure) with path, bytes and errno; the old file is unchanged then, and no temporary file stays.
 void replace_safetensors(const std::string& path, const std::vector<TensorView>& tensors, const Metadata& metadata);
 
-// The commits of a folder, oldest first; none if it does not exist. Throws Error(failure) if it cannot be listed.
+// The commits of a folder, oldest first; none if it does not exist. Other file names are ignored, and the contents are
+// not read. Throws Error(failure) if it cannot be listed.
 std::vector<Commit> list_commits(const std::string& dir);
 // Reads the model file and all state files of a commit. Throws Error(usage) that names the first file that is damaged
 // or missing. The metadata "world" of rank 0's state has the number of states.
@@ -76,8 +73,8 @@ struct Restoring {
   bool same_world = true;   // as many restore it
   bool parts_move = false;  // the optimizer's state is divided among the states, and not as these ranks divide it
 };
-// The states that this rank needs. Among as many ranks as before: rank 0's, which has what is common, and its own. Rank
-// 0 of another number of ranks adds up the totals of all states; the others need rank 0's. All, if parts move.
+// The ranks whose states this rank must read. The same number of ranks: rank 0's, which has what is common, and its
+// own. Another number: rank 0 reads all, to add up their totals; the others read rank 0's. All, if parts_move.
 std::vector<int> states_for(const Restoring& restoring);
 // Reads and checks the states of these ranks. Throws what read_safetensors() throws.
 std::map<int, File> read_states(const Commit& commit, const std::vector<int>& ranks);

@@ -1,9 +1,9 @@
-#include "checkpoint/names.hpp"
+#include "checkpoint/internal.hpp"
 
 #include <unistd.h>
 
 #include "base/file.hpp"
-#include "base/parse_number.hpp"
+#include "base/text.hpp"
 #include "ddprun/plugin/process_watch.hpp"
 
 namespace ddprun::checkpoint {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/file.hpp"
-#include "checkpoint/checksum.hpp"
+#include "checkpoint/internal.hpp"
 #include "checkpoint/safetensors.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/words.hpp"
@@ -31,13 +31,13 @@ std::string shown(const Json& json) {
 }
 
 // The position of a tensor, relative to the end of the header.
-struct Place {
+struct ByteRange {
   uint64_t begin = 0;
   uint64_t end = 0;
 };
 struct Entry {
   Tensor tensor;
-  Place place;
+  ByteRange range;
 };
 
 class FileSource final : public ByteSource {
@@ -74,7 +74,7 @@ class Reader {
   File read() {
     const std::string header = read_header();
     std::vector<Entry> entries = parse(header);
-    check_places(entries);
+    check_ranges(entries);
     File file;
     file.path = path_;
     for (Entry& entry : entries) {
@@ -110,7 +110,7 @@ class Reader {
   }
 
   std::vector<Entry> parse(const std::string& header) {
-    // nlohmann keeps only one of two equal keys; the other's bytes are then a gap, which check_places() rejects.
+    // nlohmann keeps only one of two equal keys; the other's bytes are then a gap, which check_ranges() rejects.
     // Json copies and prints its values recursively: deeper values than the format has would overflow the stack.
     bool too_deep = false;
     const auto keep = [&](int depth, Json::parse_event_t event, const Json&) {
@@ -152,10 +152,10 @@ class Reader {
     if (!json["dtype"].is_string()) refuse_tensor(name, "dtype is not a string");
     entry.tensor.dtype = json["dtype"].get<std::string>();
     const uint64_t bytes = parse_shape(name, json["shape"], entry.tensor);
-    entry.place = parse_offsets(name, json["data_offsets"]);
-    if (entry.place.end - entry.place.begin != bytes) {
+    entry.range = parse_offsets(name, json["data_offsets"]);
+    if (entry.range.end - entry.range.begin != bytes) {
       refuse_tensor(name, "shape and dtype take " + std::to_string(bytes) + " bytes, data_offsets give " +
-                              std::to_string(entry.place.end - entry.place.begin));
+                              std::to_string(entry.range.end - entry.range.begin));
     }
     return entry;
   }
@@ -176,16 +176,16 @@ class Reader {
     return bytes;
   }
 
-  Place parse_offsets(const std::string& name, const Json& json) const {
+  ByteRange parse_offsets(const std::string& name, const Json& json) const {
     const bool pair =
         json.is_array() && json.size() == 2 && json[0].is_number_unsigned() && json[1].is_number_unsigned();
-    const Place place = pair ? Place{json[0].get<uint64_t>(), json[1].get<uint64_t>()} : Place{};
-    if (!pair || place.begin > place.end) refuse_tensor(name, "data_offsets are not [begin, end]");
-    if (place.end > data_bytes_) {
-      refuse_tensor(name, "ends at byte " + std::to_string(place.end) + " of " + std::to_string(data_bytes_) +
+    const ByteRange range = pair ? ByteRange{json[0].get<uint64_t>(), json[1].get<uint64_t>()} : ByteRange{};
+    if (!pair || range.begin > range.end) refuse_tensor(name, "data_offsets are not [begin, end]");
+    if (range.end > data_bytes_) {
+      refuse_tensor(name, "ends at byte " + std::to_string(range.end) + " of " + std::to_string(data_bytes_) +
                               " bytes of data: the file is truncated");
     }
-    return place;
+    return range;
   }
 
   static std::optional<uint64_t> whole(const Json& json) {
@@ -193,14 +193,14 @@ class Reader {
     return json.get<uint64_t>();
   }
 
-  void check_places(std::vector<Entry>& entries) const {
+  void check_ranges(std::vector<Entry>& entries) const {
     std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-      return std::pair(a.place.begin, a.place.end) < std::pair(b.place.begin, b.place.end);
+      return std::pair(a.range.begin, a.range.end) < std::pair(b.range.begin, b.range.end);
     });
     uint64_t expected = 0;
     for (const Entry& entry : entries) {
-      if (entry.place.begin != expected) refuse_tensor(entry.tensor.name, "a gap or an overlap before its bytes");
-      expected = entry.place.end;
+      if (entry.range.begin != expected) refuse_tensor(entry.tensor.name, "a gap or an overlap before its bytes");
+      expected = entry.range.end;
     }
     if (expected != data_bytes_) {
       refuse("holds " + std::to_string(data_bytes_) + " bytes of data where its tensors take " +
@@ -211,7 +211,7 @@ class Reader {
   // Called in the order of positions, which are contiguous: the source is always at the start of the tensor.
   void read_tensor(Entry& entry) {
     Tensor& tensor = entry.tensor;
-    tensor.data.resize(entry.place.end - entry.place.begin);
+    tensor.data.resize(entry.range.end - entry.range.begin);
     source_.read(tensor.data.data(), tensor.data.size());
     const auto checksum = metadata_.find(kTensorChecksumPrefix + tensor.name);
     if (checksum == metadata_.end()) {

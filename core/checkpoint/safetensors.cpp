@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/file.hpp"
-#include "checkpoint/checksum.hpp"
+#include "checkpoint/internal.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/words.hpp"
 

@@ -21,7 +21,7 @@ std::optional<std::string> algorithm_error(const ddprun_comm_plugin& plugin, con
       names.push_back(declared.name);
     } else if (declared.name == algorithm) {
       why = memory == Memory::cuda ? "takes host memory only, and the buffers are on a GPU: "
-                                   : "takes CUDA memory only, and the buffers are in the host's: ";
+                                   : "takes CUDA memory only, and the buffers are in host memory: ";
     }
   }
   if (std::find(names.begin(), names.end(), algorithm) != names.end()) return std::nullopt;
@@ -35,8 +35,7 @@ std::optional<std::string> memory_error(const ddprun_comm_plugin& plugin, Memory
   }
   if (memory == Memory::cuda && !capabilities.cuda && !staged) {
     return "takes host memory, and the tensors are on a GPU (launch.device); use \"nccl\", or in a config let ddprun "
-           "copy "
-           "them through the host with comm.stage_through_host = true";
+           "copy them through the host with comm.stage_through_host = true";
   }
   return std::nullopt;
 }

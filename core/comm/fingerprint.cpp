@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "base/enumerated.hpp"
+#include "base/text.hpp"
 
 namespace ddprun::comm {
 

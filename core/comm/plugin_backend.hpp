@@ -45,9 +45,9 @@ class PluginBackend final : public CommBackend {
   PluginBackend(const ddprun_comm_plugin& plugin, const JoinOptions& options);
   ~PluginBackend() override;
 
-  // From now on: before each collective, exchanges its fingerprint (kind, number, dtype, count, op, root, memory, bucket).
-  // Where they differ, every rank throws CommError(mismatch) with all of them, and every later call throws CommError.
-  // What the exchange itself calls on this backend is not compared.
+  // From now on: before each collective, exchanges its fingerprint (kind, number, dtype, count, op, root, memory,
+  // bucket). Where they differ, every rank throws CommError(mismatch) with all of them, and every later call throws
+  // CommError. What the exchange itself calls on this backend is not compared.
   void compare_calls(std::unique_ptr<FingerprintExchange> exchange);
 
   // The last collectives of this rank, without those of the exchange. It may outlive the backend.
@@ -105,5 +105,10 @@ class PluginBackend final : public CommBackend {
 // Error(plugin) where the plugin refuses the options or breaks its contract, Error(rendezvous) where a rank does not
 // come or is lost, Error(failure) for the rest.
 std::unique_ptr<PluginBackend> join(const ddprun_comm_plugin& plugin, const JoinOptions& options);
+
+// The backend of a world of one, where every collective is the identity: the same program trains on one rank. Copies
+// send to recv where they differ (host memory only; CUDA memory must be in place). It refuses what every backend
+// refuses, so that a program that works on one rank makes only calls that are right on several.
+std::unique_ptr<CommBackend> single_process_backend();
 
 }  // namespace ddprun::comm

@@ -1,4 +1,4 @@
-#include "comm/single_process_backend.hpp"
+#include "comm/plugin_backend.hpp"
 
 #include <atomic>
 #include <cstring>

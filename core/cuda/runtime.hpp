@@ -20,7 +20,7 @@ class Runtime {
   // Every thread has its own current device in CUDA.
   void make_current() const;
 
-  // Uninitialised GPU memory, aligned to 256 bytes. Freeing it waits for the GPU.
+  // Uninitialized GPU memory, aligned to 256 bytes. Freeing it waits for the GPU.
   std::shared_ptr<void> allocate(std::size_t bytes) const;
   // Zeroes memory, or copies to or from host memory. Returns when it is done. Does not wait for other streams; the
   // caller must call synchronize().

@@ -1,4 +1,4 @@
-#include "data/archive.hpp"
+#include "data/byte_file.hpp"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -8,7 +8,6 @@
 #include <memory>
 #include <string_view>
 
-#include "data/byte_file.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/dataset_plugin.hpp"
 #include "ddprun/plugin/words.hpp"

@@ -1,11 +1,10 @@
-#include "data/cifar10.hpp"
+#include "data/builtin.hpp"
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <utility>
 
-#include "data/archive.hpp"
 #include "data/byte_file.hpp"
 
 namespace ddprun::data {

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <numeric>
 
-#include "base/parse_number.hpp"
+#include "base/text.hpp"
 #include "data/datasets.hpp"
 #include "data/loader.hpp"
 #include "ddprun/plugin/detail/mix.hpp"
@@ -30,15 +30,15 @@ class CurriculumSampler final : public Sampler {
       : curriculum_(std::move(curriculum)),
         order_(easiest_first(curriculum_.difficulty)),
         seed_(seed),
-        places_(distributed_sampler(static_cast<int64_t>(order_.size()), rank, world, seed, false, last)) {}
+        positions_(distributed_sampler(static_cast<int64_t>(order_.size()), rank, world, seed, false, last)) {}
 
   std::vector<int64_t> indices(int64_t epoch) const override {
     const std::vector<int64_t> all = draw(epoch);
-    std::vector<int64_t> mine = places_->indices(epoch);
+    std::vector<int64_t> mine = positions_->indices(epoch);
     for (int64_t& index : mine) index = all[static_cast<std::size_t>(index)];
     return mine;
   }
-  int64_t size(int rank) const override { return places_->size(rank); }
+  int64_t size(int rank) const override { return positions_->size(rank); }
 
  private:
   // The epoch over all ranks.
@@ -48,8 +48,8 @@ class CurriculumSampler final : public Sampler {
     if (eligible == static_cast<int64_t>(order_.size())) return randperm(eligible, seed);
     std::vector<int64_t> all;
     for (uint64_t round = 0; all.size() < order_.size(); ++round) {
-      for (const int64_t place : randperm(eligible, round == 0 ? seed : mix(seed ^ mix(round)))) {
-        if (all.size() < order_.size()) all.push_back(order_[static_cast<std::size_t>(place)]);
+      for (const int64_t position : randperm(eligible, round == 0 ? seed : mix(seed ^ mix(round)))) {
+        if (all.size() < order_.size()) all.push_back(order_[static_cast<std::size_t>(position)]);
       }
     }
     return all;
@@ -58,7 +58,7 @@ class CurriculumSampler final : public Sampler {
   const Curriculum curriculum_;
   const std::vector<int64_t> order_;  // easiest first
   const uint64_t seed_;
-  const std::unique_ptr<Sampler> places_;  // the positions of this rank in the epoch
+  const std::unique_ptr<Sampler> positions_;  // the positions of this rank in the epoch
 };
 
 }  // namespace

@@ -4,8 +4,6 @@
 
 #include "base/version.hpp"
 #include "data/builtin.hpp"
-#include "data/cifar10.hpp"
-#include "data/plugin_dataset.hpp"
 #include "ddprun/plugin/words.hpp"
 
 namespace ddprun::data {

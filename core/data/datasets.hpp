@@ -42,6 +42,13 @@ plugin::DatasetPlugin find_dataset(const std::string& name, const plugin::Regist
 // registry.list(), with data set plugins rejected if they have the name of a built-in one.
 std::vector<plugin::Listed> list_plugins(const plugin::Registry& registry);
 
+// Opens both splits through a function table and checks what they report. The table must outlive them. Throws
+// DatasetError if the data set rejects its input, Error(failure) for any other failure of the data set, and
+// Error(plugin) if it violates its contract: its properties are impossible, the splits do not match, a label is not a
+// class, or an exception crosses the ABI boundary. The splits throw the same. Messages of the data set become one line
+// each.
+Splits open_splits(const ddprun_dataset_plugin& table, const DatasetContext& context);
+
 // Opens the splits of a data set through its function table and checks what they report. For a built-in data set, also
 // checks the options, every byte of every file, and every label.
 //
@@ -49,10 +56,9 @@ std::vector<plugin::Listed> list_plugins(const plugin::Registry& registry);
 //                  Options: samples (10000), test_samples (1000), slope (2), intercept (3), noise (0.1),
 //                  seed (the experiment's).
 //   mnist          IDX files in root (default "data/mnist" below the current folder), plain or .gz, or in MNIST/raw
-//   below fashion-mnist  root, as torchvision has them (FashionMNIST/raw); "idx3" may follow a dot, as in Kaggle's
-//   copies.
-//                  Input {1, rows, cols} float32 in [0, 1], target {} int64. Default root of fashion-mnist: where
-//                  Debian's package dataset-fashion-mnist puts it. Options: those of images; mean (0) and std (1).
+//   fashion-mnist  below root, as torchvision has them (FashionMNIST/raw); "idx3" may follow a dot, as in Kaggle's
+//                  copies. Input {1, rows, cols} float32 in [0, 1], target {} int64. Default root of fashion-mnist:
+//                  where Debian's package dataset-fashion-mnist puts it. Options: those of images; mean (0), std (1).
 //   idx            The same for files of the user's own; root is required. One option more: classes (largest label
 //                  + 1).
 //   cifar10        The binary form in root (default "data/cifar10"); input {3, 32, 32}, target {} int64. Each file is
@@ -60,7 +66,7 @@ std::vector<plugin::Listed> list_plugins(const plugin::Registry& registry);
 //                  root/cifar-10-binary.tar.gz, as it is published. Options: those of images, mean (0.5) and std (0.5);
 //                  train (data_batch_1.bin to data_batch_5.bin) and test (test_batch.bin): names of files, with commas
 //                  between them.
-//   (images)       image_size (0: as the files have it), resize ("image" or "tensor"), mean, std: see
+//   (images)       image_size (0: as the files have it), mean, std: see
 //                  ddprun/plugin/image_transform.hpp; random_crop (0), random_flip (false): for the training split
 //                  only; samples, test_samples (all): use only the first ones.
 //   synthetic      Noise in the shape of images, for benchmarks; a sample depends on seed and index alone. Options:

@@ -5,13 +5,13 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "data/batch_buffer.hpp"
 #include "data/datasets.hpp"
-#include "data/sampler.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::data {
@@ -223,28 +223,17 @@ std::unique_ptr<Loader> make_loader(const Dataset& dataset, LoaderOptions option
   return std::make_unique<WorkerLoader>(dataset, options);
 }
 
-Batches cut_batches(const std::vector<int64_t>& indices, int64_t batch_size, bool drop_last) {
-  if (batch_size < 1) {
-    throw Error(ExitCode::usage, "batch size of " + std::to_string(batch_size) + ": expected 1 or more");
-  }
-  Batches batches;
-  const auto count = static_cast<int64_t>(indices.size());
-  for (int64_t at = 0; at < count; at += batch_size) {
-    const int64_t end = at + std::min(batch_size, count - at);
-    if (drop_last && end - at < batch_size) break;
-    batches.emplace_back(indices.begin() + at, indices.begin() + end);
-  }
-  return batches;
-}
-
 void for_each_input(const Dataset& dataset, std::span<const int64_t> subset, int workers, const std::string& key,
                     const std::function<void(const float*)>& visit) {
   constexpr int64_t batch_size = 64;
   if (dataset.input().type != ElementType::float32) throw DatasetError(key, "needs inputs of type float32");
   const std::size_t elements = dataset.input().elements();
   const auto loader = make_loader(dataset, {workers, 2});
-  const std::vector<int64_t> indices = subset.empty() ? sequential_sampler(dataset.size())->indices(0)
-                                                      : std::vector<int64_t>(subset.begin(), subset.end());
+  std::vector<int64_t> indices(subset.begin(), subset.end());
+  if (subset.empty()) {
+    indices.resize(static_cast<std::size_t>(dataset.size()));
+    std::iota(indices.begin(), indices.end(), int64_t{0});
+  }
   loader->start(cut_batches(indices, batch_size, false), 0);
   auto index = indices.begin();
   for (Batch batch; loader->next(batch);) {

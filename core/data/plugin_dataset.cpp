@@ -1,4 +1,4 @@
-#include "data/plugin_dataset.hpp"
+#include "data/datasets.hpp"
 
 #include <cstring>
 

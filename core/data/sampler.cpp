@@ -1,11 +1,13 @@
 #include "data/sampler.hpp"
 
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <random>
 #include <string>
 #include <utility>
 
+#include "data/datasets.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::data {
@@ -45,28 +47,11 @@ std::vector<int64_t> shuffle_inside_out(int64_t n, std::mt19937& generator) {
   return indices;
 }
 
-// Sequential or random: the whole data set on one rank.
-class WholeSampler : public Sampler {
- public:
-  WholeSampler(int64_t dataset_size, bool shuffle, uint64_t seed)
-      : dataset_size_(dataset_size), shuffle_(shuffle), seed_(seed) {
-    check_size(dataset_size);
-  }
-  std::vector<int64_t> indices(int64_t epoch) const override {
-    return shuffle_ ? randperm(dataset_size_, seed_ + static_cast<uint64_t>(epoch)) : in_order(dataset_size_);
-  }
-  int64_t size(int) const override { return dataset_size_; }
-
- private:
-  const int64_t dataset_size_;
-  const bool shuffle_;
-  const uint64_t seed_;
-};
-
 class DistributedSampler : public Sampler {
  public:
   DistributedSampler(int64_t dataset_size, int rank, int world, uint64_t seed, bool shuffle, Last last)
-      : whole_(dataset_size, shuffle, seed), dataset_size_(dataset_size), rank_(rank), world_(world), last_(last) {
+      : dataset_size_(dataset_size), rank_(rank), world_(world), seed_(seed), shuffle_(shuffle), last_(last) {
+    check_size(dataset_size);
     if (world < 1) throw Error(ExitCode::usage, "world size " + std::to_string(world) + ": expected 1 or more");
     check_rank(rank);
   }
@@ -74,7 +59,8 @@ class DistributedSampler : public Sampler {
   // Every world-th index of the permutation, starting at the rank. Positions past its end start again at the front,
   // several times if the data set is smaller than the world.
   std::vector<int64_t> indices(int64_t epoch) const override {
-    const std::vector<int64_t> all = whole_.indices(epoch);
+    const auto seed = seed_ + static_cast<uint64_t>(epoch);
+    const std::vector<int64_t> all = shuffle_ ? randperm(dataset_size_, seed) : in_order(dataset_size_);
     std::vector<int64_t> mine(static_cast<std::size_t>(size(rank_)));
     for (std::size_t i = 0; i < mine.size(); ++i) {
       mine[i] = all[(static_cast<std::size_t>(rank_) + i * static_cast<std::size_t>(world_)) % all.size()];
@@ -101,22 +87,31 @@ class DistributedSampler : public Sampler {
                                      ", the world's last");
   }
 
-  const WholeSampler whole_;
   const int64_t dataset_size_;
-  const int rank_;
-  const int world_;
+  const int rank_, world_;
+  const uint64_t seed_;
+  const bool shuffle_;
   const Last last_;
 };
 
+class SubsetSampler final : public Sampler {
+ public:
+  SubsetSampler(std::unique_ptr<Sampler> positions, std::span<const int64_t> subset)
+      : positions_(std::move(positions)), subset_(subset) {}
+
+  std::vector<int64_t> indices(int64_t epoch) const override {
+    std::vector<int64_t> indices = positions_->indices(epoch);
+    for (int64_t& index : indices) index = subset_[static_cast<std::size_t>(index)];
+    return indices;
+  }
+  int64_t size(int rank) const override { return positions_->size(rank); }
+
+ private:
+  const std::unique_ptr<Sampler> positions_;
+  const std::span<const int64_t> subset_;
+};
+
 }  // namespace
-
-std::unique_ptr<Sampler> sequential_sampler(int64_t dataset_size) {
-  return std::make_unique<WholeSampler>(dataset_size, false, 0);
-}
-
-std::unique_ptr<Sampler> random_sampler(int64_t dataset_size, uint64_t seed) {
-  return std::make_unique<WholeSampler>(dataset_size, true, seed);
-}
 
 std::unique_ptr<Sampler> distributed_sampler(int64_t dataset_size, int rank, int world, uint64_t seed, bool shuffle,
                                              Last last) {
@@ -129,6 +124,29 @@ std::vector<int64_t> randperm(int64_t n, uint64_t seed) {
   check_size(n);
   std::mt19937 generator(static_cast<uint32_t>(seed));  // PyTorch, too, uses only the low 32 bits of the seed
   return n < wide_from ? shuffle_forwards(n, generator) : shuffle_inside_out(n, generator);
+}
+
+Split random_split(int64_t size, int64_t count, uint64_t seed) {
+  Split split{randperm(size, seed), {}};
+  const auto first = split.train.end() - count;
+  split.validation.assign(first, split.train.end());
+  split.train.erase(first, split.train.end());
+  return split;
+}
+
+int64_t validation_samples(double validation, int64_t size) {
+  const double count = validation < 1 ? std::floor(validation * static_cast<double>(size)) : validation;
+  const std::string there = "the training set has " + std::to_string(size) + (size == 1 ? " sample" : " samples");
+  if (count < 1) throw DatasetError("validation", "leaves no sample to validate on: " + there + "; use a larger part");
+  if (count >= static_cast<double>(size)) {
+    throw DatasetError("validation", "leaves no sample to train on: " + there + "; use fewer");
+  }
+  return static_cast<int64_t>(count);
+}
+
+std::unique_ptr<Sampler> subset_sampler(std::unique_ptr<Sampler> sampler, std::span<const int64_t> subset) {
+  if (subset.empty()) return sampler;
+  return std::make_unique<SubsetSampler>(std::move(sampler), subset);
 }
 
 }  // namespace ddprun::data

@@ -149,7 +149,7 @@ Standardization read_standardization(const std::string& text) {
   bool sound = middle != std::string::npos && read_numbers(all.substr(0, middle), by.mean) &&
                read_numbers(all.substr(middle + 1), by.deviation) && by.mean.size() == by.deviation.size();
   for (const double deviation : by.deviation) sound = sound && deviation > 0;
-  if (!sound) throw Error(ExitCode::usage, "its standardisation is no list of means and deviations");
+  if (!sound) throw Error(ExitCode::usage, "its standardization is no list of means and deviations");
   return by;
 }
 

@@ -1,4 +1,4 @@
-// Standardisation of features: subtract the mean, divide by the standard deviation.
+// Standardization of features: subtract the mean, divide by the standard deviation.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ struct Standardization {
 // DatasetError("standardize") for inputs that are not float32 or not finite, and what the data set throws.
 Standardization fit_standardization(const Dataset& dataset, int workers, std::span<const int64_t> subset = {});
 
-// The data set with standardised inputs. Throws DatasetError("standardize") if the number of features differs.
+// The data set with standardized inputs. Throws DatasetError("standardize") if the number of features differs.
 std::unique_ptr<Dataset> standardized(std::unique_ptr<Dataset> dataset, Standardization by);
 
 // The exact text for a checkpoint's metadata, "mean,mean,...;deviation,...", and back. Parsing throws Error(usage) for

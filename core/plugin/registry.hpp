@@ -47,7 +47,7 @@ struct Listed {
 //      absolute path;
 //   5. the machine's own: /usr/local/lib/ddprun/v1.
 // The program's come before the user's: only 1 and 2, which a command names, replace what ddprun brings along.
-// console/command_line.hpp says the same in --help.
+// cli/console/command_line.hpp says the same in --help.
 class Registry {
  public:
   explicit Registry(std::vector<std::string> folders);

@@ -1,6 +1,5 @@
 #include "record/environment.hpp"
 
-#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 
 #include "base/file.hpp"
 #include "base/version.hpp"
+#include "ddprun/plugin/host_identity.hpp"
 
 namespace ddprun::record {
 namespace {
@@ -50,11 +50,6 @@ std::string first_line(const char* path) {
 }
 
 }  // namespace
-
-int usable_cores() {
-  cpu_set_t mask;
-  return sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
-}
 
 Environment collect_environment(std::map<std::string, std::string> extra) {
   Environment found;

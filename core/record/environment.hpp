@@ -24,10 +24,6 @@ struct Environment {
 
 // Fills everything. Never throws: what the system does not report stays empty.
 Environment collect_environment(std::map<std::string, std::string> extra);
-
-// The cores of this process's affinity mask; 1 if the system does not report them.
-int usable_cores();
-
 // Peak memory of this process in bytes; -1 if the system does not report it.
 int64_t peak_memory_bytes();
 

@@ -1,4 +1,4 @@
-#include "record/json.hpp"
+#include "record/recorder.hpp"
 
 #include <charconv>
 #include <cmath>

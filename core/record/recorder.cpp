@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "base/log.hpp"
-#include "record/json.hpp"
 #include "record/run_dir.hpp"
 
 namespace ddprun::record {

@@ -1,8 +1,8 @@
-// Writes one rank's files into the run's folder: steps-rank<N>.jsonl, gpus-rank<N>.jsonl if it has GPUs, and on rank 0
-// epochs.jsonl and summary.json.
+// The records of a run: as JSON text, as the files of a rank, and as totals.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -11,7 +11,20 @@
 
 namespace ddprun::record {
 
-// Single-threaded. Every function throws Error(failure) with path and errno's text if the file cannot be written.
+// The records as JSON text. A value that was not measured has no key, because JSON has no NaN.
+// Appends one object on one line, without a newline, to `out`. Allocates nothing once `out` is large enough.
+void append_json(std::string& out, const StepRecord& record);
+void append_json(std::string& out, const EpochRecord& record);
+void append_json(std::string& out, const GpuRecord& record);
+// Nested: "gradient", "value" and, if it was measured, "ulp" are objects.
+void append_json(std::string& out, const ParityRecord& record);
+
+// One indented object with flat keys ("test.accuracy", "split.comm", "learned.weight") and a newline.
+std::string to_json(const Summary& summary);
+
+// Writes one rank's files into the run's folder: steps-rank<N>.jsonl, gpus-rank<N>.jsonl if it has GPUs, and on rank 0
+// epochs.jsonl and summary.json. Single-threaded. Every function throws Error(failure) with path and errno's text if
+// the file cannot be written.
 class Recorder {
  public:
   // run_dir must exist. Creates the files immediately, so that a folder without write access is noticed before the
@@ -45,6 +58,16 @@ class Recorder {
   OutputFile steps_;
   std::optional<OutputFile> gpus_;
   std::optional<OutputFile> epochs_;  // rank 0
+};
+
+// The totals of a run's steps, and the averages that follow from them.
+struct RunTotals {
+  StepRecord sums;     // samples and times; the other members are unused
+  double seconds = 0;  // of training, between two barriers
+
+  void add(const StepRecord& step);
+  // The average times per step, and the throughput for `samples` of all ranks. steps > 0.
+  Summary summary(int64_t steps, double samples) const;
 };
 
 }  // namespace ddprun::record

@@ -32,15 +32,15 @@ std::optional<RunName> parse_run_name(std::string_view folder);
 // The run folders in `output`, newest first; with a name, only those of that name. None if it cannot be read.
 std::vector<std::string> runs_in(const std::string& output, const std::optional<std::string>& name = std::nullopt);
 
-// For an error about a folder that is no run's: "; did you mean <its newest run>?", or "" if it has no runs.
+// For an error about a folder that is not a run folder: "; did you mean <its newest run>?", or "" if it has no runs.
 std::string run_hint(const std::string& folder);
 
 // True if `dir` looks like the folder of a run: it has a config.toml and steps of rank 0.
 bool is_run(const std::string& dir);
 // A run folder as a user names it: "latest" is the newest run in the folder runs; any other path is returned as it is,
-// and so is an existing folder of this name. Throws Error(usage) if runs has no run.
+// and so is an existing folder of this name. Throws Error(usage) if the folder "runs" has no run.
 std::string named_run(const std::string& path);
-// The error for a folder that is none.
+// The message for a folder that is not a run folder.
 std::string no_run(const std::string& dir);
 
 // Rank 0 holds a lock on this file of the run folder until its process ends, however it ends: the run is under way.

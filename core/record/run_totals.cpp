@@ -1,4 +1,4 @@
-#include "record/run_totals.hpp"
+#include "record/recorder.hpp"
 
 #include <cmath>
 

@@ -120,7 +120,7 @@ TEST_CASE("an algorithm that does not support the memory is reported, with those
   CHECK(algorithm_error(both, "there", Memory::host)
             .value_or("")
             .starts_with(
-                "takes CUDA memory only, and the buffers are in the host's: expected \"auto\", \"ring\" or \"here\""));
+                "takes CUDA memory only, and the buffers are in host memory: expected \"auto\", \"ring\" or \"here\""));
 }
 
 TEST_CASE("a plugin that supports both memories gets GPU memory, unless copies through the host are configured") {
@@ -146,10 +146,10 @@ TEST_CASE("unsupported memory is reported, with what to do") {
     CHECK(memory_error(cuda, Memory::host, staged) ==
           "takes CUDA memory, and the tensors are on the CPU; set launch.device = \"cuda\", or take another backend");
   }
-  CHECK(
-      memory_error(host, Memory::cuda, false) ==
-      "takes host memory, and the tensors are on a GPU (launch.device); use \"nccl\", or in a config let ddprun copy them "
-      "through the host with comm.stage_through_host = true");
+  CHECK(memory_error(host, Memory::cuda, false) ==
+        "takes host memory, and the tensors are on a GPU (launch.device); use \"nccl\", or in a config let ddprun copy "
+        "them "
+        "through the host with comm.stage_through_host = true");
   CHECK_FALSE(memory_error(host, Memory::cuda, true));
   CHECK(capabilities_of(cuda).alloc_memory == Memory::cuda);
   CHECK(capabilities_of(both).alloc_memory == Memory::host);

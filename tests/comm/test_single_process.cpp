@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/single_process_backend.hpp"
+#include "comm/plugin_backend.hpp"
 #include "support/error_of.hpp"
 
 namespace ddprun::comm {

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "data/sampler.hpp"
-#include "data/split.hpp"
 #include "ddprun/error.hpp"
 
 namespace {
@@ -21,7 +20,7 @@ std::vector<int64_t> answer(std::istringstream& words) {
   words >> kind >> size;
   if (kind == "random") {
     words >> seed >> epoch;
-    return ddprun::data::random_sampler(size, seed)->indices(epoch);
+    return ddprun::data::distributed_sampler(size, 0, 1, seed, true, Last::pad)->indices(epoch);
   }
   if (kind == "split") {
     double part = 0;

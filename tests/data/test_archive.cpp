@@ -1,4 +1,4 @@
-#include "data/archive.hpp"
+#include "data/byte_file.hpp"
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,6 @@
 
 #include <numeric>
 
-#include "data/batch_weights.hpp"
 #include "data/loader.hpp"
 #include "data/sampler.hpp"
 

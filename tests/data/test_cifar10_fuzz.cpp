@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
-#include "data/archive.hpp"
-#include "data/cifar10.hpp"
+#include "data/builtin.hpp"
+#include "data/byte_file.hpp"
 #include "data/cifar10_files.hpp"
 
 using namespace ddprun;

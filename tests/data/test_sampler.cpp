@@ -22,15 +22,15 @@ TEST_CASE("only the low 32 bits of a seed count, as in PyTorch") {
   CHECK(randperm(50, uint64_t{1} << 31) != randperm(50, 0));
 }
 
-TEST_CASE("the sequential sampler gives the whole data set in order in every epoch") {
-  const auto sampler = sequential_sampler(5);
+TEST_CASE("in a world of one, the sampler gives the whole data set in order in every epoch") {
+  const auto sampler = distributed_sampler(5, 0, 1, 0, false, Last::pad);
   CHECK(sampler->indices(0) == Indices{0, 1, 2, 3, 4});
   CHECK(sampler->indices(9) == sampler->indices(0));
   CHECK(sampler->size(0) == 5);
 }
 
-TEST_CASE("the random sampler is randperm seeded with seed plus epoch") {
-  const auto sampler = random_sampler(100, 42);
+TEST_CASE("in a world of one, shuffled, it is randperm seeded with seed plus epoch") {
+  const auto sampler = distributed_sampler(100, 0, 1, 42, true, Last::pad);
   CHECK(sampler->indices(0) == randperm(100, 42));
   CHECK(sampler->indices(3) == randperm(100, 45));
   CHECK(sampler->size(0) == 100);
@@ -63,6 +63,6 @@ TEST_CASE("invalid sizes, ranks and world sizes are refused with their numbers")
                        Error);
   CHECK_THROWS_AS(distributed_sampler(10, -1, 4, 0, true, Last::pad), Error);
   CHECK_THROWS_AS(distributed_sampler(10, 0, 4, 0, true, Last::pad)->size(4), Error);
-  CHECK_THROWS_AS(sequential_sampler(-1), Error);
+  CHECK_THROWS_AS(distributed_sampler(-1, 0, 1, 0, true, Last::pad), Error);
   CHECK_THROWS_AS(randperm(-1, 0), Error);
 }

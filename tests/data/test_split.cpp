@@ -7,7 +7,6 @@
 #include "data/curriculum.hpp"
 #include "data/memory_dataset.hpp"
 #include "data/sampler.hpp"
-#include "data/split.hpp"
 #include "data/standardize.hpp"
 #include "support/error_of.hpp"
 #include "testing/temp_dir.hpp"
@@ -32,7 +31,7 @@ TEST_CASE("each sample is in exactly one part, and the seed draws them") {
     Indices all = split.train;
     all.insert(all.end(), split.validation.begin(), split.validation.end());
     std::sort(all.begin(), all.end());
-    CHECK(all == sequential_sampler(100)->indices(0));
+    CHECK(all == distributed_sampler(100, 0, 1, 0, false, Last::pad)->indices(0));
   }
   CHECK(random_split(100, 40, 7).validation == random_split(100, 40, 7).validation);
   CHECK(random_split(100, 40, 7).validation != random_split(100, 40, 8).validation);
@@ -70,7 +69,8 @@ TEST_CASE("the ranks' samplers divide the training part, whatever their number; 
     std::sort(expected.begin(), expected.end());
     CHECK(all == expected);
   }
-  CHECK(subset_sampler(random_sampler(50, 5), {})->indices(3) == random_sampler(50, 5)->indices(3));
+  const auto all = [] { return distributed_sampler(50, 0, 1, 5, true, Last::pad); };
+  CHECK(subset_sampler(all(), {})->indices(3) == all()->indices(3));
 }
 
 TEST_CASE("statistics and difficulties are those of the training part") {

@@ -102,7 +102,7 @@ TEST_CASE("it is bitwise equal after conversion to text and back") {
   CHECK(again.deviation == by.deviation);
   for (const char* text : {"", "1", "1;", ";1", "1;0", "1;-1", "1,2;1", "1;1;1", "x;1", "1;nan", "1,;1,1", " 1;1"}) {
     CAPTURE(text);
-    CHECK(contains(error_of([&] { read_standardization(text); }), "2: its standardisation is no list"));
+    CHECK(contains(error_of([&] { read_standardization(text); }), "2: its standardization is no list"));
   }
 }
 

@@ -146,6 +146,9 @@ TEST_CASE("errors: one line that names the parameter") {
   const auto unconsolidated = run(2, "unconsolidated");
   CHECK(unconsolidated.code == 2);
   CHECK_MESSAGE(contains(unconsolidated.err, "call consolidate_state_dict("), unconsolidated.err);
+  const auto nowhere = run(2, "nowhere");
+  CHECK(nowhere.code == 2);
+  CHECK_MESSAGE(contains(nowhere.err, "consolidate_state_dict(2): expected a rank from 0 to 1"), nowhere.err);
 }
 
 }  // namespace

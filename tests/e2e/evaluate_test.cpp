@@ -120,7 +120,7 @@ TEST_CASE("standardisation is the checkpoint's, not the test set's, and a checkp
   const auto run = place.new_run();
   const auto refused = place.ddprun({"evaluate", "--checkpoint", run.string(), "--set", "data.standardize=true"});
   CHECK(refused.code == 2);
-  CHECK(contains(refused.err, commits_of(run).back().path + ": holds no standardisation"));
+  CHECK(contains(refused.err, commits_of(run).back().path + ": holds no standardization"));
 }
 
 TEST_CASE("a checkpoint that cannot be evaluated is refused in one line") {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "data/cifar10.hpp"
+#include "data/builtin.hpp"
 #include "ddprun/plugin/dataset_plugin.hpp"
 
 using namespace ddprun;

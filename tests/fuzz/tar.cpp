@@ -1,7 +1,7 @@
 // The archives of data sets: tar, plain and compressed.
 #include "fuzz/target.hpp"
 
-#include "data/archive.hpp"
+#include "data/byte_file.hpp"
 #include "ddprun/plugin/dataset_plugin.hpp"
 
 using namespace ddprun;

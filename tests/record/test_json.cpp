@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "record/fields.hpp"
-#include "record/json.hpp"
+#include "record/recorder.hpp"
 
 using namespace ddprun::record;
 using nlohmann::json;

@@ -5,13 +5,13 @@
 #include <thread>
 
 #include "comm/call.hpp"
-#include "comm/single_process_backend.hpp"
+#include "comm/plugin_backend.hpp"
 #include "ddprun/error.hpp"
 #include "support/error_of.hpp"
 #include "train/device/device_graph.hpp"
 #include "train/fit.hpp"
 #include "train/optim/fused.hpp"
-#include "train/optim/optimizer_state.hpp"
+#include "train/optim/optimizers.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -2,7 +2,7 @@
 // missing.
 #include "gpu_backend.hpp"
 
-#include "comm/single_process_backend.hpp"
+#include "comm/plugin_backend.hpp"
 #include "support/error_of.hpp"
 #include "testing/temp_dir.hpp"
 #include "tools/lib/run.hpp"

@@ -7,7 +7,7 @@
 
 #include "base/file.hpp"
 #include "base/log.hpp"
-#include "comm/over_store.hpp"
+#include "comm/plugin_backend.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/host_identity.hpp"
 #include "launch/meeting.hpp"
@@ -31,13 +31,14 @@ std::vector<comm::BenchmarkResult> measure(const Plan& plan, const Variant& vari
   join.deadline = plan.benchmark.timeout;
   join.algorithm = variant.algorithm;
   join.options = variant.options;
-  const auto backend = comm::join_over(store, *variant.plugin.table, join);
+  join.allgather = store.numbered_allgather("join", world.rank, world.size, join.deadline);
+  const auto backend = comm::join(*variant.plugin.table, join);
 
   comm::BenchmarkOptions options = plan.benchmark;
   options.device = join.device;
   options.one_clock = world.local_size == world.size;
   options.seed = static_cast<uint64_t>(round);
-  const auto gather = comm::gather_over(store, "bench", world.rank, world.size, plan.benchmark.timeout);
+  const auto gather = store.numbered_allgather("bench", world.rank, world.size, plan.benchmark.timeout);
   comm::Benchmark benchmark(*backend, gather, options, plan.sizes.back());
   std::vector<comm::BenchmarkResult> results;
   for (const comm::BenchmarkCase& what : cases_of(plan, variant)) results.push_back(benchmark.measure(what));

@@ -10,7 +10,7 @@
 
 #include "base/file.hpp"
 #include "base/log.hpp"
-#include "base/parse_number.hpp"
+#include "base/text.hpp"
 #include "base/version.hpp"
 #include "tools/compare/comparison.hpp"
 #include "tools/compare/differences.hpp"

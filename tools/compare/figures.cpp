@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string>
 
-#include "base/parse_number.hpp"
+#include "base/text.hpp"
 #include "cli/console/units.hpp"
 #include "ddprun/error.hpp"
 #include "tools/compare/statistics.hpp"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <optional>
 
-#include "base/parse_number.hpp"
+#include "base/text.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/words.hpp"
 

@@ -10,7 +10,7 @@
 #include <set>
 #include <sstream>
 
-#include "base/parse_number.hpp"
+#include "base/text.hpp"
 #include "ddprun/error.hpp"
 #include "record/environment.hpp"
 

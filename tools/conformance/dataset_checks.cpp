@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/subprocess.hpp"
-#include "data/plugin_dataset.hpp"
+#include "data/datasets.hpp"
 #include "tools/conformance/guarded.hpp"
 #include "tools/conformance/process_state.hpp"
 

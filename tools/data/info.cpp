@@ -11,7 +11,7 @@
 #include "cli/console/progress_bar.hpp"
 #include "cli/console/table.hpp"
 #include "cli/console/units.hpp"
-#include "data/plugin_dataset.hpp"
+#include "data/datasets.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/words.hpp"
 #include "tools/data/picture.hpp"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
-#include "base/wrap.hpp"
+#include "base/text.hpp"
 #include "cli/console/table.hpp"
 
 namespace ddprun::doctor {

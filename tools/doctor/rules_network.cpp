@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "base/parse_number.hpp"
+#include "base/text.hpp"
 #include "launch/net/address.hpp"
 #include "tools/doctor/rules.hpp"
 

@@ -10,8 +10,8 @@
 #include "base/file.hpp"
 #include "ddprun/error.hpp"
 #include "record/fields.hpp"
+#include "record/recorder.hpp"
 #include "record/run_dir.hpp"
-#include "record/run_totals.hpp"
 #include "tools/lib/json_value.hpp"
 #include "tools/lib/text_lines.hpp"
 

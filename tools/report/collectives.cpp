@@ -8,7 +8,7 @@
 #include <cmath>
 #include <ctime>
 
-#include "base/enumerated.hpp"
+#include "base/text.hpp"
 #include "cli/console/units.hpp"
 
 namespace ddprun::report {

@@ -22,8 +22,8 @@ namespace ddprun {
 
 using CheckpointNumbers = std::map<std::string, double>;
 
-// Rank 0 writes the file, with its own numbers; path and numbers of the other ranks do not matter. Under its name the
-// file is always complete: it is written aside, synced, and renamed, and replaces an older one then. The folder must
+// Rank 0 writes the file, with its own numbers; path and numbers of the other ranks do not matter. It is written to a
+// temporary file, synced, and renamed to `path`: a reader sees the old file or the complete new one. The folder must
 // exist. The other ranks wait up to ten timeouts of the group. After that they throw Error(peer).
 //
 // The optimizer is an SGD, Adam, AdamW, RMSprop, Adagrad or LBFGS, or a ZeroRedundancyOptimizer of one of the first

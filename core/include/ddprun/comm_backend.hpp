@@ -63,8 +63,8 @@ struct Collective {
   int root = 0;     // broadcast
   Memory memory = Memory::host;
   void* stream = nullptr;  // cudaStream_t, for stream-ordered backends
-  // What the data is: the index of a gradient bucket, or -1 for other data. ddprun compares it over the ranks before
-  // data moves. So it finds two buckets of the same shape that are swapped. Backends ignore it.
+  // What the data is: the index of a gradient bucket, or -1 for other data. Before data moves, ddprun compares it over
+  // the ranks. This finds ranks that reduce buckets of the same shape in a different order. Backends ignore it.
   int64_t bucket = -1;
 };
 
@@ -159,7 +159,7 @@ class Work {
   Work& operator=(Work&&) = delete;
   ~Work();
 
-  // True when wait() would return without blocking.
+  // True when wait() would return without blocking. Throws as wait().
   bool test();
   // Blocks until the collective has finished, at most `timeout`. Stream-ordered: until the collective is ordered on its
   // stream.
@@ -185,8 +185,8 @@ inline std::shared_ptr<void> allocate_pages(std::size_t bytes) {
 class Host;  // ddprun/plugin/comm_plugin.hpp
 
 // Threads: only one thread calls at a time; abort() may be called from any thread. All ranks call the same collectives
-// in the same order with the same count, dtype, op, root and bucket. Buffers must stay alive and unchanged until wait()
-// of their Work has returned. Every function but abort() throws CommError.
+// in the same order with the same count, dtype, op, root and bucket. Until wait() of its Work has returned, the caller
+// keeps the buffers alive and does not touch them. Every function but abort() throws CommError.
 //
 // ddprun's adapter checks every argument before it calls a plugin. A plugin only sees collectives that follow the rules
 // above and that it has declared in its capabilities.

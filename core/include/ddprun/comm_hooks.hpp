@@ -57,9 +57,9 @@ struct CommHook {
 
 // The average, as without a hook, up to rounding: it divides by n, and without a hook gradients are multiplied by 1/n.
 void allreduce_hook(GradBucket& bucket, const Group& group);
-// The average in float16 or bfloat16: for float32, half the bytes on the wire, and half of the gradients' memory more.
-// Gradients of a 16-bit dtype are averaged in their own dtype. Throws CommError if the backend does not support the
-// dtype.
+// The average in float16 or bfloat16. For float32 gradients, it sends half the bytes, and needs extra memory of half
+// the gradients' size. Gradients of a 16-bit dtype are averaged in their own dtype. Throws CommError if the backend
+// does not support the dtype.
 CommHook fp16_compress_hook();
 CommHook bf16_compress_hook();
 

@@ -150,7 +150,7 @@ class DistributedDataParallel {
 // make_data_loader(). Without set_epoch(), all epochs have the same order. Not thread-safe.
 class DistributedSampler : public torch::data::samplers::Sampler<> {
  public:
-  // `size`: samples of the data set.
+  // `size`: samples of the data set. Throws what group.rank() throws.
   DistributedSampler(std::size_t size, const Group& group, bool shuffle = true, uint64_t seed = 0,
                      Last last = Last::pad);
 

@@ -71,8 +71,8 @@ class Group {
   // Returns when all ranks have called it.
   void barrier() const;
 
-  // For a training loop that saves before it ends: whether a rank has received SIGINT, SIGTERM or SIGUSR1 (Slurm, or
-  // Ctrl-C), with the same answer on all ranks. Call it after each step. The first call takes the place of the
+  // For a training loop that saves before it ends: whether any rank has received SIGINT, SIGTERM or SIGUSR1 (from
+  // Slurm, or Ctrl-C). The answer is the same on all ranks. Call it after each step. The first call replaces the
   // program's handlers of these signals. A second SIGINT or SIGTERM ends the process.
   bool stop_requested() const;
 
@@ -97,8 +97,8 @@ class Group {
   std::optional<Group> split(int color, int key = 0, const std::optional<GroupOptions>& options = std::nullopt) const;
   // The group of these ranks of this group, in ascending order, as torch.distributed.new_group; std::nullopt on the
   // other ranks. All ranks of this group call it with the same list. `options` and errors are those of split(). It
-  // also throws Error(usage) if the list is empty or names a rank twice or that does not exist, and Error(peer) if the
-  // lists differ.
+  // also throws Error(usage) if the list is empty, repeats a rank, or has a rank that does not exist, and Error(peer)
+  // if the lists differ.
   std::optional<Group> new_group(const std::vector<int>& ranks,
                                  const std::optional<GroupOptions>& options = std::nullopt) const;
 
@@ -123,7 +123,7 @@ class Group {
 // Without GroupOptions::exit_on_error, init() changes neither a signal nor std::set_terminate, and the library never
 // ends the process. An exception that leaves main() ends it as in every C++ program, with SIGABRT.
 //
-// Unless OMP_NUM_THREADS is set, Torch computes on this rank's share of the host's cores.
+// Unless OMP_NUM_THREADS is set, Torch uses one compute thread for each core of this rank's part of the host.
 //
 // Throws Error(rendezvous) if the ranks do not meet, or if they differ in the version of ddprun, the backend, or
 // `algorithm`, `options` or `check` of GroupOptions. The other members are not compared. Throws Error(usage) if the

@@ -23,7 +23,7 @@ class Trainer {
   // Error(failure) when the loss is no longer finite. Exceptions of the reducer, the backend, data sets and callbacks
   // pass through.
   virtual record::Summary fit() = 0;
-  // One pass over the test set in evaluation mode, every sample once.
+  // One pass over the test set in evaluation mode, every sample once. Collective. There must be a test set.
   virtual Evaluation evaluate() = 0;
 };
 

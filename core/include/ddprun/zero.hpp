@@ -21,9 +21,9 @@
 namespace ddprun {
 
 // An optimizer whose state is distributed over the ranks. Each parameter belongs as a whole to one rank, which keeps
-// its state. On N ranks, a rank keeps about 1/N of the state (of Adam's 8 bytes for each float32 parameter); one rank
-// keeps at least that of the largest parameter. step() updates the parameters of this rank, and then broadcasts them.
-// Gradients are those of DistributedDataParallel: complete on each rank.
+// its state. With N ranks, a rank keeps about 1/N of the state. (Adam's state has 8 bytes for each float32 element.)
+// The rank of the largest parameter keeps at least that parameter's state. step() updates the parameters of this rank,
+// and then broadcasts them. Gradients are those of DistributedDataParallel: complete on each rank.
 //
 // Partition: the parameters of a group, largest first, each to the rank that has the fewest elements so far. It is that
 // of PyTorch's ZeroRedundancyOptimizer.
@@ -54,7 +54,8 @@ class ShardedOptimizer : public torch::optim::Optimizer {
   int owner(const torch::Tensor& parameter) const;
 
   // state() has the entries of this rank's parameters. After this function, it has those of all parameters on rank
-  // `to`, until the next step; the entries of the other ranks are on the CPU. Collective.
+  // `to`, until the next step; the entries of the other ranks are on the CPU. Collective. Throws Error(usage) if `to`
+  // is no rank of the group, and what Group's collectives throw.
   void consolidate_state_dict(int to = 0);
 
   // Throws Error(usage) unless this rank has the state of all parameters.

@@ -1,4 +1,5 @@
-// Agreement: a rank may know alone that training must stop, or that a checkpoint is due. Here all ranks agree on it.
+// Agreement: all ranks stop training, or save a checkpoint, after the same step, though only one of them knows the
+// reason.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,10 @@ struct AgreementOptions {
 // training, but at least one step and at most twice `steps`.
 int64_t steps_to_next_exchange(int64_t steps, double seconds);
 
-// After some steps the ranks exchange what they know (one allgather of a few numbers), so all ranks get the same answer
-// for the same step. All compute the step of the next exchange from rank 0's clock. A rank without peers decides after
-// every step. An exchange takes place outside CUDA graphs, when no step is pending. Must come after CheckpointCallback
-// in the list of callbacks.
+// Every few steps the ranks exchange their requests (one allgather of a few numbers), so all ranks decide the same for
+// the same step. All compute the step of the next exchange from rank 0's clock. A single rank decides after every step.
+// An exchange happens outside CUDA graphs, when no step is pending. Must come after CheckpointCallback in the list of
+// callbacks.
 class Agreement final : public Callback {
  public:
   explicit Agreement(AgreementOptions options);

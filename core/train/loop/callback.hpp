@@ -81,7 +81,8 @@ class Callback {
   virtual void on_fit_end(LoopState& state) { (void)state; }
 };
 
-// Calls each callback of a list in turn. The caller owns the callbacks; they outlive the list.
+// Calls the callbacks of a list in order. A function that returns bool stops at the first callback that returns true.
+// The caller owns the callbacks, which must outlive the list.
 class CallbackList final : public Callback {
  public:
   explicit CallbackList(std::vector<Callback*> callbacks) : callbacks_(std::move(callbacks)) {}

@@ -9,7 +9,7 @@
 #include "train/loop/data_loader.hpp"
 #include "train/loop/policies.hpp"
 #include "train/loop/step_monitor.hpp"
-#include "train/optim/optimizer_state.hpp"
+#include "train/optim/optimizers.hpp"
 #include "train/reduce/bucketed_reducer.hpp"
 #include "train/tensor/rank_group.hpp"
 #include "train/tensor/weights.hpp"
@@ -200,7 +200,7 @@ class RunCheckpointer final : public Checkpointer {
     for (const auto& [saver, state] : states) {
       if (state_.rank == 0) position.totals += read_position(state).totals;
     }
-    const int64_t saved = whole_of(states.at(0), "world");
+    const int64_t saved = integer_of(states.at(0), "world");
     for (int saver = 0; saver < saved; ++saver) position.numbers.erase(speed_name(saver));
     const auto step = static_cast<uint64_t>(position.step), rank = static_cast<uint64_t>(state_.rank);
     torch::manual_seed(mix(options_.seed ^ mix(step ^ mix(rank))));
@@ -224,14 +224,14 @@ class RunCheckpointer final : public Checkpointer {
     if (!std::filesystem::exists(path)) return;
     const File best = checkpoint::read_safetensors(path);
     const auto metric = best.metadata.find("best");
-    if (metric == best.metadata.end() || metric->second != options_.best || whole_of(best, "step") > position.step) {
+    if (metric == best.metadata.end() || metric->second != options_.best || integer_of(best, "step") > position.step) {
       position.numbers.erase(kBestValue);
       position.numbers.erase(kBestEpoch);
       log::warning(path + " is of a later step, or of another metric: the search for the best starts again");
       return;
     }
     position.numbers[kBestValue] = double_of(best, kBestValue);
-    position.numbers[kBestEpoch] = static_cast<double>(whole_of(best, "epoch"));
+    position.numbers[kBestEpoch] = static_cast<double>(integer_of(best, "epoch"));
     copy_best(best);
   }
 
@@ -240,7 +240,7 @@ class RunCheckpointer final : public Checkpointer {
     for (const checkpoint::Tensor& tensor : best.tensors) {
       views.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.data.data(), tensor.data.size()});
     }
-    options_.folder->save_best(whole_of(best, "step"), whole_of(best, "epoch"), views, best.metadata);
+    options_.folder->save_best(integer_of(best, "step"), integer_of(best, "epoch"), views, best.metadata);
   }
 
   const TrainingState state_;

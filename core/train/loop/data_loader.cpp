@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "data/batch_weights.hpp"
+#include "data/loader.hpp"
 #include "train/device/streams.hpp"
 
 namespace ddprun::train {

@@ -53,8 +53,9 @@ class GraphRunner {
   void set_rate(double rate) {
     if (rate_.defined()) rate_.fill_(rate);
   }
-  // Records the step if none was recorded before. The GPU must be idle, and all earlier steps must have been reported.
+  // Whether a step has been recorded.
   bool is_recorded() const { return graph_.recorded(); }
+  // Records the step. Call it once. The GPU must be idle, and all earlier steps must have been reported.
   void record(const TensorBatch& batch, StepRunner& runner, Strategy& strategy, StepMonitor& monitor);
   // Queues the recorded step for this batch.
   void replay(const TensorBatch& batch, PendingStep& step, StepMonitor& monitor);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "record/json.hpp"
+#include "record/recorder.hpp"
 #include "train/tensor/tensor_buffer.hpp"
 
 namespace ddprun::train {
@@ -35,7 +35,7 @@ void ParityLog::before_optimizer_step(int64_t) {
   gradients_.clear();
   for (const NamedTensor& parameter : parameters_) {
     const torch::Tensor& gradient = parameter.tensor.grad();
-    gradients_.push_back(print_of(gradient.defined() ? gradient : torch::zeros_like(parameter.tensor)));
+    gradients_.push_back(digest_of(gradient.defined() ? gradient : torch::zeros_like(parameter.tensor)));
   }
 }
 
@@ -49,7 +49,7 @@ void ParityLog::after_optimizer_step(int64_t step) {
     record.parameter = parameter.name;
     record.elements = parameter.tensor.numel();
     record.gradient = gradients_.at(index);
-    record.value = print_of(parameter.tensor);
+    record.value = digest_of(parameter.tensor);
     if (index < distances_.size()) {
       record.ulp_max = distances_[index].max();
       record.ulp_mean = distances_[index].mean();

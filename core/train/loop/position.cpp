@@ -3,7 +3,7 @@
 #include <array>
 #include <charconv>
 
-#include "base/parse_number.hpp"
+#include "base/text.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::train {
@@ -39,18 +39,18 @@ void write_position(const Position& position, checkpoint::Metadata& metadata) {
 
 Position read_position(const checkpoint::File& file) {
   Position position;
-  position.step = whole_of(file, "step");
-  position.epoch = whole_of(file, "epoch");
-  position.step_of_epoch = whole_of(file, "step_of_epoch");
+  position.step = integer_of(file, "step");
+  position.epoch = integer_of(file, "epoch");
+  position.step_of_epoch = integer_of(file, "step_of_epoch");
   position.totals = {number_of<double>(file, "epoch.loss"), number_of<double>(file, "epoch.correct"),
-                     whole_of(file, "epoch.samples")};
+                     integer_of(file, "epoch.samples")};
   for (const auto& [key, text] : file.metadata) {
     if (key.starts_with(kNumber)) position.numbers[key.substr(kNumber.size())] = number_of<double>(file, key);
   }
   return position;
 }
 
-int64_t whole_of(const checkpoint::File& file, const std::string& key) {
+int64_t integer_of(const checkpoint::File& file, const std::string& key) {
   return number_of<int64_t>(file, key);
 }
 

@@ -57,7 +57,7 @@ Position read_position(const checkpoint::File& file);
 std::string exact_text(double value);
 
 // A required whole number of a file's metadata. Throws as read_position() does.
-int64_t whole_of(const checkpoint::File& file, const std::string& key);
+int64_t integer_of(const checkpoint::File& file, const std::string& key);
 // A required double of a file's metadata. Throws as read_position() does.
 double double_of(const checkpoint::File& file, const std::string& key);
 

@@ -8,7 +8,7 @@
 
 #include "ddprun/plugin/model_plugin.hpp"
 #include "ddprun/records.hpp"
-#include "record/run_totals.hpp"
+#include "record/recorder.hpp"
 #include "train/loop/step_monitor.hpp"
 
 namespace ddprun::train {

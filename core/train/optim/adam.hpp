@@ -23,7 +23,7 @@ State& adam_state(States& states, const torch::Tensor& parameter) {
 }
 
 // Kingma and Ba 2015. LibTorch's own class computes the first moment as beta1 m + (1 - beta1) g; Python's interpolates,
-// m + (1 - beta1)(g - m), which rounds differently. Options, state and serialisation are those of LibTorch's class;
+// m + (1 - beta1)(g - m), which rounds differently. Options, state and serialization are those of LibTorch's class;
 // options.amsgrad is ignored. Parameters without a gradient do not change.
 std::unique_ptr<torch::optim::Optimizer> adam(std::vector<torch::Tensor> parameters, torch::optim::AdamOptions options);
 

@@ -24,7 +24,7 @@ class FusedOptimizer {
   virtual void flush() = 0;
 };
 
-// Options, state and serialisation are those of LibTorch's classes; options.amsgrad is ignored. Parameters without a
+// Options, state and serialization are those of LibTorch's classes; options.amsgrad is ignored. Parameters without a
 // gradient do not change. A step reads and writes each parameter, its gradient and its state once; unfused operations
 // pass over them several times. Each returned optimizer is also a FusedOptimizer.
 std::unique_ptr<torch::optim::Optimizer> fused_sgd(std::vector<torch::Tensor> parameters,

@@ -1,4 +1,4 @@
-#include "train/optim/optimizer_state.hpp"
+#include "train/optim/optimizers.hpp"
 
 #include <cstdint>
 #include <deque>

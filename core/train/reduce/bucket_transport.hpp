@@ -42,11 +42,11 @@ class BucketTransport {
   virtual double seconds() const = 0;
 };
 
-// Reduces all buckets but the last on the communication thread while backward runs, and the last one, which has no
-// backward left to overlap with, in finish(); but with hook.complete on that thread too, while finish() completes those
-// before. For host memory, where start() and finish() call the hook's other stages, and for CUDA memory with a blocking
-// backend: there the thread waits until the stream of start() has reached the bucket, and calls all stages. `buckets`
-// and `hook` may change between steps; all references must outlive the result.
+// The communication thread reduces all buckets but the last while backward runs. finish() reduces the last one, because
+// no backward is left to overlap with. If hook.complete is set, the thread reduces the last one too, while finish()
+// completes the earlier ones. Host memory: start() and finish() call the hook's other stages. CUDA memory with a
+// blocking backend: the thread waits until the stream of start() has reached the bucket, and calls all stages.
+// `buckets` and `hook` may change between steps; all references must outlive the result.
 std::unique_ptr<BucketTransport> thread_transport(std::vector<Bucket>& buckets, const BucketHook& hook,
                                                   CommThread& thread);
 

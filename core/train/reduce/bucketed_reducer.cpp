@@ -45,8 +45,8 @@ BucketedReducer::BucketedReducer(CommBackend& backend, std::vector<NamedTensor> 
     call.bucket = static_cast<int64_t>(index);
     return Reduced{backend_.allreduce(call).wait(options_.timeout), bucket.flat().nbytes()};
   };
-  // Before the first backward the order of gradients is unknown, so there is one bucket, as in DistributedDataParallel.
-  // This makes the sums equal to DistributedDataParallel's, bit for bit.
+  // Before the first backward the order of gradients is unknown, so there is one bucket for each dtype, as in
+  // DistributedDataParallel. This makes the sums equal to its sums, bit for bit.
   std::vector<std::size_t> order(parameters_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   constexpr auto kNoCap = std::numeric_limits<std::size_t>::max();
@@ -66,7 +66,7 @@ void BucketedReducer::add(std::size_t parameter) {
   added_[parameter] = 1;
   if (!is_average(parameters_[parameter].tensor.grad())) {
     copy_in(parameter);
-    const auto [bucket, slot] = places_[parameter];
+    const auto [bucket, slot] = slots_[parameter];
     if (options_.gradient_as_bucket_view) buckets_[bucket].make_gradient(slot, parameters_[parameter]);
   }
   mark_ready(parameter);
@@ -87,8 +87,8 @@ void BucketedReducer::abandon() noexcept {
 
 void BucketedReducer::finalize_zeros() {
   for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
-    const Place place = places_[parameter];
-    buckets_[place.bucket].set_zero(place.slot);
+    const BucketSlot at = slots_[parameter];
+    buckets_[at.bucket].set_zero(at.slot);
     mark_ready(parameter);
   }
   finish_buckets();
@@ -135,10 +135,10 @@ void BucketedReducer::build(const std::vector<std::size_t>& order, std::size_t f
     infos.push_back({count_of(parameter.tensor), dtype_of(parameter.tensor), parameter.tensor.is_complex()});
   }
   buckets_.clear();
-  places_.resize(parameters_.size());
+  slots_.resize(parameters_.size());
   for (const comm::BucketPlan& plan : comm::plan_buckets(infos, order, first_cap, cap)) {
     for (std::size_t slot = 0; slot < plan.slots.size(); ++slot) {
-      places_[plan.slots[slot].parameter] = {buckets_.size(), slot};
+      slots_[plan.slots[slot].parameter] = {buckets_.size(), slot};
     }
     buckets_.emplace_back(backend_, plan, parameters_);
   }
@@ -164,13 +164,13 @@ bool BucketedReducer::is_average(const torch::Tensor& gradient) const {
 }
 
 void BucketedReducer::copy_in(std::size_t parameter) {
-  const Place place = places_[parameter];
-  buckets_[place.bucket].copy_in(place.slot, parameters_[parameter], scale_);
+  const BucketSlot at = slots_[parameter];
+  buckets_[at.bucket].copy_in(at.slot, parameters_[parameter], scale_);
 }
 
 void BucketedReducer::mark_ready(std::size_t parameter) {
   ready_order_.push_back(parameter);
-  --pending_[places_[parameter].bucket];
+  --pending_[slots_[parameter].bucket];
   // Every rank must reduce the buckets in the same order, so a full bucket waits for those before it.
   while (started_ < buckets_.size() && pending_[started_] == 0) transport_->start(started_++);
 }
@@ -218,7 +218,7 @@ void BucketedReducer::make_gradients() {
   const torch::NoGradGuard no_grad;
   std::vector<torch::Tensor> gradients, averages;
   for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
-    const auto [bucket, slot] = places_[parameter];
+    const auto [bucket, slot] = slots_[parameter];
     if (!used_.empty() && used_[parameter] == 0) continue;
     if (options_.gradient_as_bucket_view) {
       if (added_[parameter] == 0) buckets_[bucket].make_gradient(slot, parameters_[parameter]);

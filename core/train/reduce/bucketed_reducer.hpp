@@ -98,7 +98,7 @@ class BucketedReducer final : public Reducer {
   TransferTotals totals() const;
 
  private:
-  struct Place {
+  struct BucketSlot {
     std::size_t bucket = 0;
     std::size_t slot = 0;
   };
@@ -124,7 +124,7 @@ class BucketedReducer final : public Reducer {
   bool has_hook_ = false;  // of set_hook
   std::function<void(int)> on_wait_;
   std::vector<Bucket> buckets_;
-  std::vector<Place> places_;                   // by parameter
+  std::vector<BucketSlot> slots_;               // by parameter
   std::vector<uint8_t> added_;                  // by parameter, this step: 1 if it has a gradient
   std::vector<uint8_t> used_;                   // by parameter: 1 if a rank has a gradient; empty: not known
   std::vector<std::size_t> ready_order_;        // this step

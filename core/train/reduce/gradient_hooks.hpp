@@ -29,7 +29,8 @@ class GradientHooks {
   // While on, completed gradients are not reduced, and the next backward of the step adds to them, as with no_sync() of
   // DistributedDataParallel. Off by default. Returns the value before.
   bool hold(bool on) { return std::exchange(holding_, on); }
-  // After the last backward of a step: adds the gradients that are held, or that lack the count of the first step.
+  // After the last backward of a step: adds the gradients that were held back and, with static_graph, those that came
+  // fewer times than in the first step.
   void add_held();
   // After a backward that threw: the next gradient is the first of a step.
   void reset() noexcept;

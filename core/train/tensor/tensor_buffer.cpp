@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "ddprun/error.hpp"
+#include "ddprun/plugin/detail/mix.hpp"
 #include "train/device/streams.hpp"
 
 namespace ddprun::train {
@@ -72,14 +73,7 @@ Collective from_to(const torch::Tensor& send, const torch::Tensor& recv) {
 namespace {
 
 constexpr std::size_t kSketch = 8;
-
-// The finalizer of SplitMix64 (Steele, Lea and Flood 2014): hashes a position to bits that look independent.
-uint64_t mixed(uint64_t position) {
-  uint64_t bits = (position + 1) * 0x9e3779b97f4a7c15U;
-  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;
-  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebU;
-  return bits ^ (bits >> 31);
-}
+constexpr uint64_t kGolden = 0x9e3779b97f4a7c15U;  // the step of SplitMix64
 
 std::string hexadecimal(uint64_t number) {
   std::array<char, 17> text{};
@@ -94,7 +88,7 @@ uint64_t hash_of(const torch::Tensor& tensor) {
   return std::hash<std::string_view>{}({static_cast<const char*>(bytes.data_ptr()), bytes.nbytes()});
 }
 
-record::TensorDigest print_of(const torch::Tensor& tensor) {
+record::TensorDigest digest_of(const torch::Tensor& tensor) {
   const torch::Tensor parts =
       tensor.is_complex() ? torch::view_as_real(tensor.detach().resolve_conj()) : tensor.detach();
   const torch::Tensor values = parts.to(torch::kCPU, torch::kFloat64).contiguous();
@@ -103,7 +97,7 @@ record::TensorDigest print_of(const torch::Tensor& tensor) {
   std::array<double, kSketch> sums{};
   for (int64_t i = 0; i < values.numel(); ++i) {
     squares += value[i] * value[i];
-    const uint64_t signs = mixed(static_cast<uint64_t>(i));
+    const uint64_t signs = mix(static_cast<uint64_t>(i) * kGolden);
     for (std::size_t k = 0; k < kSketch; ++k) sums[k] += (signs >> k & 1U) != 0 ? value[i] : -value[i];
   }
   return {hexadecimal(hash_of(tensor)), std::sqrt(squares), {sums.begin(), sums.end()}};

@@ -31,6 +31,6 @@ Collective from_to(const torch::Tensor& send, const torch::Tensor& recv);
 uint64_t hash_of(const torch::Tensor& tensor);
 
 // Hash, norm and sketch (see record::TensorDigest) of a floating-point or complex tensor, summed in float64.
-record::TensorDigest print_of(const torch::Tensor& tensor);
+record::TensorDigest digest_of(const torch::Tensor& tensor);
 
 }  // namespace ddprun::train

@@ -1,10 +1,11 @@
 #include "shm/wait.hpp"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <string>
+
+#include "ddprun/plugin/host_identity.hpp"
 
 namespace ddprun::shm {
 namespace {
@@ -17,20 +18,14 @@ constexpr int kSpinsWhereCoresAreShort = 10;
 constexpr int kSpinsWithSystemCalls = 10;
 constexpr std::chrono::microseconds kYields(200), kYieldsWithSystemCalls(1000);
 
-int cores() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-  return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-}
-
 }  // namespace
 
 Waiter::Waiter(const Host& host, int ranks_here, Poll poll, std::function<int()> lost)
     : host_(host),
       lost_(std::move(lost)),
-      spins_(poll == Poll::system_call ? kSpinsWithSystemCalls
-             : ranks_here <= cores()   ? kSpins
-                                       : kSpinsWhereCoresAreShort),
+      spins_(poll == Poll::system_call      ? kSpinsWithSystemCalls
+             : ranks_here <= usable_cores() ? kSpins
+                                            : kSpinsWhereCoresAreShort),
       yields_(poll == Poll::system_call ? kYieldsWithSystemCalls : kYields) {}
 
 void Waiter::relax() noexcept {

@@ -145,7 +145,8 @@ TEST_CASE("resnet18 refuses samples that are not colour images, and images too s
         "2: resnet18 makes an image 8 times smaller, and one of the shape [3, 7, 64] is too small for that; give "
         "larger images");
   CHECK(error_of([] { load_model("resnet18", images(32, 32, {}, 0)); }) ==
-        "2: resnet18 tells classes apart, but the data set has 0 classes; choose a data set with labels");
+        "2: resnet18 is a classifier and needs at least two classes, but the data set has 0 classes; choose a data set "
+        "with labels");
 }
 
 TEST_CASE("resnet18's errors name the values of an option, and the options that it has") {

@@ -89,7 +89,9 @@ TEST_CASE("simplenet refuses a width that is not a whole number in its range") {
 TEST_CASE("simplenet refuses data without classes, and batches of another shape") {
   CHECK(error_of([] {
           load_model("simplenet", {{}, {1}, 0});
-        }) == "2: simplenet tells classes apart, but the data set has 0 classes; choose a data set with labels");
+        }) ==
+        "2: simplenet is a classifier and needs at least two classes, but the data set has 0 classes; choose a data "
+        "set with labels");
   const auto model = load_model("simplenet", mnist());
   CHECK_THROWS_WITH_AS(
       model->forward(torch::zeros({2, 3, 32, 32})),

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "record/json.hpp"
+#include "record/recorder.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "testing/temp_dir.hpp"

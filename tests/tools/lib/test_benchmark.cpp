@@ -4,7 +4,7 @@
 
 #include "comm/call.hpp"
 #include "comm/joined.hpp"
-#include "comm/single_process_backend.hpp"
+#include "comm/plugin_backend.hpp"
 #include "tools/lib/benchmark.hpp"
 
 namespace ddprun::comm {

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "ddprun/error.hpp"
-#include "record/json.hpp"
 #include "record/recorder.hpp"
 #include "record/run_dir.hpp"
 #include "support/contains.hpp"

@@ -1,7 +1,7 @@
 #include "support/torch_test.hpp"
 
 #include "comm/joined.hpp"
-#include "comm/single_process_backend.hpp"
+#include "comm/plugin_backend.hpp"
 #include "train/counting_backend.hpp"
 #include "train/fit.hpp"
 #include "train/reduce/bucketed_reducer.hpp"

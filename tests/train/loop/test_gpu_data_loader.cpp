@@ -126,7 +126,8 @@ TEST_CASE("a sample that cannot be read is reported at its own step") {
     const Dataset& inner_;
   } const failing(dataset);
   for (const int workers : {0, 1}) {
-    DataLoader loader(failing, data::sequential_sampler(16), 4, 0, 1, {workers, 4, {}}, {kGpu, true});
+    DataLoader loader(failing, data::distributed_sampler(16, 0, 1, 0, false, Last::pad), 4, 0, 1, {workers, 4, {}},
+                      {kGpu, true});
     loader.start(0);
     TensorBatch batch;
     REQUIRE(loader.next(batch));

@@ -6,12 +6,12 @@
 
 #include <sstream>
 
-#include "comm/single_process_backend.hpp"
+#include "comm/plugin_backend.hpp"
 #include "support/error_of.hpp"
 #include "train/counting_backend.hpp"
 #include "train/fit.hpp"
 #include "train/optim/fused.hpp"
-#include "train/optim/optimizer_state.hpp"
+#include "train/optim/optimizers.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "comm/joined.hpp"
-#include "comm/single_process_backend.hpp"
+#include "comm/plugin_backend.hpp"
 #include "testing/temp_dir.hpp"
 #include "tools/lib/run.hpp"
 #include "train/fit.hpp"

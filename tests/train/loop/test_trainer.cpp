@@ -5,7 +5,6 @@
 
 #include "comm/joined.hpp"
 #include "data/sampler.hpp"
-#include "data/split.hpp"
 #include "support/error_of.hpp"
 #include "train/fit.hpp"
 #include "train/reduce/bucketed_reducer.hpp"

@@ -6,7 +6,7 @@
 #include "testing/temp_dir.hpp"
 #include "train/optim/adam.hpp"
 #include "train/optim/fused.hpp"
-#include "train/optim/optimizer_state.hpp"
+#include "train/optim/optimizers.hpp"
 #include "train/small_models.hpp"
 #include "train/tensor/weights.hpp"
 

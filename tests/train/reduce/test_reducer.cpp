@@ -3,7 +3,7 @@
 #include <set>
 
 #include "comm/joined.hpp"
-#include "comm/single_process_backend.hpp"
+#include "comm/plugin_backend.hpp"
 #include "support/error_of.hpp"
 #include "train/reduce/bucketed_reducer.hpp"
 #include "train/reduce/gradient_hooks.hpp"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/subprocess.hpp"
-#include "data/plugin_dataset.hpp"
+#include "data/datasets.hpp"
 #include "ddprun/error.hpp"
 #include "tools/conformance/process_state.hpp"
 #include "train/loop/model_loader.hpp"

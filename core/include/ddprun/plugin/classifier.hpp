@@ -24,7 +24,7 @@ class Classifier : public Model {
   // Classes of the data set. Throws std::invalid_argument, naming the model, when there are fewer than two.
   static int64_t classes_of(const ModelContext& context, const std::string& model) {
     if (context.classes >= 2) return context.classes;
-    throw std::invalid_argument(model + " tells classes apart, but the data set has " +
+    throw std::invalid_argument(model + " is a classifier and needs at least two classes, but the data set has " +
                                 std::to_string(context.classes) + (context.classes == 1 ? " class" : " classes") +
                                 "; choose a data set with labels");
   }

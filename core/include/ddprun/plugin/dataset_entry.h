@@ -23,15 +23,15 @@ extern "C" {
 
 /* What a function of the table returns. */
 #define DDPRUN_DATASET_OK 0
-#define DDPRUN_DATASET_INVALID 1 /* an option, a folder or a file is at fault: the user can mend it */
+#define DDPRUN_DATASET_INVALID 1 /* an error that the user can correct: in an option, a folder or a file */
 #define DDPRUN_DATASET_FAILURE 2 /* anything else: an index that is not there, no memory */
 
 /* Types of one element. */
 #define DDPRUN_ELEMENT_FLOAT32 0
 #define DDPRUN_ELEMENT_INT64 1
 
-/* The epoch in which a training sample is as the test split would give it, without random changes: of validation
- * samples. */
+/* The epoch number for validation samples. A training sample is then without random changes, as the test split would
+ * give it. */
 #define DDPRUN_DATASET_PLAIN_EPOCH (-1)
 
 /* One split of an open data set; the plugin's own. */
@@ -74,7 +74,7 @@ typedef struct ddprun_dataset_info {
 typedef struct ddprun_dataset_error {
   uint32_t struct_size;
   uint32_t reserved;
-  char key[128];    /* the key at fault below "data.": "root", "options.samples" */
+  char key[128];     /* the key with the error, below "data.": "root", "options.samples" */
   char reason[1024]; /* one line: what is wrong, with file and offset, and what to do; not the place in the config */
 } ddprun_dataset_error;
 

@@ -37,8 +37,8 @@ struct Field {
   std::size_t bytes() const { return elements() * size_of(type); }
 };
 
-// The epoch in which a training sample is as the test split would give it, without random changes: of validation
-// samples.
+// The epoch number for validation samples. A training sample is then without random changes, as the test split would
+// give it.
 inline constexpr int64_t kPlainEpoch = DDPRUN_DATASET_PLAIN_EPOCH;
 
 // One split: samples that can be fetched by index. All functions are const and may be called from many threads at once.

@@ -52,27 +52,28 @@ constexpr std::array<ddprun_option_spec, a + b> joined(const std::array<ddprun_o
   return all;
 }
 
-// Reads image_options(). Throws InvalidDataset for as many means or deviations as there are neither 1 nor channels.
+// Reads image_options(). Throws InvalidDataset unless there are one or `channels` means,
+// and one or `channels` deviations.
 ImageOptions read_image_options(const DatasetOptions& options, int64_t channels);
 
-// Makes samples. A crop is padded with zeros before the values are normalised, as RandomCrop(size, padding) does it to
-// a picture. All functions are const and may be called from many threads at once.
+// Makes samples. A crop is padded with zeros before the values are normalized, as RandomCrop(size, padding) does it to
+// an image. All functions are const and may be called from many threads at once.
 class ImageTransform {
  public:
-  // seed: of the random choices. Throws std::invalid_argument for as many means or deviations as there are neither 1
-  // nor channels.
+  // seed: of the random choices. Throws std::invalid_argument unless there are one or `channels` means, and one or
+  // `channels` deviations.
   ImageTransform(ImageOptions options, int64_t channels, uint64_t seed);
 
   // The same without crop and flip: for the test split.
   ImageTransform without_randomness() const;
 
-  // Shape and type of a sample that is made from a picture so large.
+  // Shape and type of a sample that is made from an image of this size, in pixels.
   Field field(int64_t height, int64_t width) const;
 
-  // Writes a sample to `out`, which has room for field(image.height, image.width).elements() floats. The random choices
-  // are a function of the seed, `epoch` and `index` alone; in kPlainEpoch there are none. Takes memory only where a
-  // thread meets a larger picture than before. Throws std::invalid_argument for another number of channels than it was
-  // made for.
+  // Writes a sample to `out`, which holds field(image.height, image.width).elements() floats. The random choices
+  // are a function of the seed, `epoch` and `index` alone; in kPlainEpoch there are none. Allocates memory only for an
+  // image larger than any before on this thread. Throws std::invalid_argument if the image has another number of
+  // channels than the constructor was given.
   void apply(const ImageView& image, int64_t index, int64_t epoch, float* out) const;
 
  private:

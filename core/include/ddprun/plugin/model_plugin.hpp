@@ -31,13 +31,15 @@ struct ModelContext {
 };
 
 // A network with what belongs to it. Made after torch::manual_seed, so that the same seed gives the same initial
-// weights as the same module in Python. One thread calls it at a time; dp makes one per replica.
+// weights as the same module in Python. One thread calls it at a time; dp makes one per replica. Functions may throw;
+// the exception ends the training.
 class Model {
  public:
   virtual ~Model() = default;
   // Owns parameters and buffers, named as PyTorch's state_dict names them.
   virtual torch::nn::Module& module() = 0;
-  // input: [batch, input_shape...]; returns the output that loss and correct take.
+  // input: [batch, input_shape...], float32 or int64 as the data set has it; returns the output that loss and correct
+  // take.
   virtual torch::Tensor forward(const torch::Tensor& input) = 0;
   // Mean over the batch, a scalar with gradient. target: [batch, target_shape...].
   virtual torch::Tensor loss(const torch::Tensor& output, const torch::Tensor& target) = 0;

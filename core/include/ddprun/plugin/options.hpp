@@ -30,10 +30,10 @@ namespace ddprun {
 
 using OptionSpecs = std::span<const ddprun_option_spec>;
 
-// A plugin that takes no options, as one does that declares nothing.
+// Declares that the plugin takes no options.
 inline constexpr ddprun_option_spec kNoSpec[1] = {};
 inline constexpr OptionSpecs kNoOptions{kNoSpec, 0};
-// A plugin that does not declare its options, and refuses by itself those that it does not know.
+// Declares nothing: the plugin itself refuses the options that it does not know.
 inline constexpr OptionSpecs kUndeclaredOptions{};
 
 constexpr ddprun_option_spec text_option(const char* name, const char* default_value, const char* meaning) {
@@ -108,7 +108,7 @@ std::string value_error(const ddprun_option_spec& spec, std::string_view value);
 
 // The errors of all options, by name. `owner` is what takes the options: `backend "gloo"`.
 std::vector<OptionError> option_errors(const std::string& owner, OptionSpecs specs,
-                                              const std::map<std::string, std::string>& given);
+                                       const std::map<std::string, std::string>& given);
 
 // Thrown for the first error. what() is the reason.
 class InvalidOption : public std::invalid_argument {

@@ -60,9 +60,9 @@ struct Ranks {
 };
 
 // Recursive doubling, as in Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
-// MPICH", IJHPCA 19 (2005): in round k ranks whose numbers differ in bit k exchange all they have, so that each is the
-// root of a binomial tree of its own. It takes a power of two: ranks beyond the largest one hand theirs to a partner
-// first, and are given the result last.
+// MPICH", IJHPCA 19 (2005): in round k, two ranks whose numbers differ only in bit k exchange all that they have. This
+// needs a power of two. Each rank beyond the largest power of two first sends its data to a partner, and receives the
+// result at the end.
 struct Doubling {
   int rank = 0;
   int size = 1;
@@ -73,7 +73,7 @@ struct Doubling {
   constexpr int rounds() const { return std::bit_width(static_cast<unsigned>(core())) - 1; }
   // The rank to exchange with in round 0 .. rounds() - 1, for ranks below core().
   constexpr int peer(int round) const { return rank ^ (1 << round); }
-  // The rank beyond core() that this one below it serves, and the other way round; -1 is none.
+  // The rank beyond core() that works with this rank, or the reverse; -1 if there is none.
   constexpr int partner() const {
     if (rank >= core()) return rank - core();
     return rank + core() < size ? rank + core() : -1;

@@ -8,9 +8,9 @@
 //   gloo max 2097152 tree
 //   gloo max max ring
 //
-// Lines that begin with '#' and empty lines say nothing. A group of ranks takes the rows of its size, else those of the
-// next larger one, else those of the largest; of these the first whose limit is not below the vector's bytes. Each
-// number of ranks has ascending limits and ends with "max".
+// Empty lines and lines that begin with '#' are ignored. Which rows apply: those of the group's number of ranks; if
+// there are none, those of the next larger number; if there are none, those of the largest. Of these rows, the first
+// whose limit is at least the vector's size applies. For each number of ranks, the limits ascend and end with "max".
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,8 @@ class Tuning {
 // The text of a table; `origin` becomes its first comment.
 std::string to_text(const std::vector<TuningRow>& rows, const std::string& origin);
 
-// What such a backend declares. A relative path in a config is relative to the config's folder.
+// The option of a backend whose "auto" uses a tuning table. A relative path in a config is relative to the config's
+// folder.
 inline constexpr ddprun_option_spec kTuningOption = text_option(
     "tuning", nullptr, "the file by which auto chooses, written by ddprun bench --tune; the plugin has one of its own");
 

@@ -5,7 +5,7 @@
 
 namespace ddprun {
 
-// The finaliser of SplitMix64 (Steele, Lea and Flood 2014): neighbouring inputs give unrelated outputs.
+// The finalizer of SplitMix64 (Steele, Lea and Flood 2014): neighbouring inputs give unrelated outputs.
 inline uint64_t mix(uint64_t value) {
   value += 0x9e3779b97f4a7c15u;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;

@@ -1,4 +1,4 @@
-#include "base/stack.hpp"
+#include "cli/run/stack.hpp"
 
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -17,7 +17,7 @@
 #include <thread>
 #include <utility>
 
-namespace ddprun {
+namespace ddprun::run {
 namespace {
 
 using namespace std::chrono_literals;
@@ -169,4 +169,4 @@ std::string plugin_in(const std::vector<Frame>& stack) {
   return found == nullptr ? "" : text_of(*found);
 }
 
-}  // namespace ddprun
+}  // namespace ddprun::run

@@ -1,10 +1,26 @@
-#include "data/batch_weights.hpp"
+#include "data/loader.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "ddprun/error.hpp"
+
 namespace ddprun::data {
+
+Batches cut_batches(const std::vector<int64_t>& indices, int64_t batch_size, bool drop_last) {
+  if (batch_size < 1) {
+    throw Error(ExitCode::usage, "batch size of " + std::to_string(batch_size) + ": expected 1 or more");
+  }
+  Batches batches;
+  const auto count = static_cast<int64_t>(indices.size());
+  for (int64_t at = 0; at < count; at += batch_size) {
+    const int64_t end = at + std::min(batch_size, count - at);
+    if (drop_last && end - at < batch_size) break;
+    batches.emplace_back(indices.begin() + at, indices.begin() + end);
+  }
+  return batches;
+}
 
 std::vector<int64_t> apportion(int64_t total, const std::vector<double>& weights) {
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);

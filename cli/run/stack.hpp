@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace ddprun {
+namespace ddprun::run {
 
 // A function that was called.
 struct Frame {
@@ -42,4 +42,4 @@ void report_crashes(std::function<void(const Crash&)> report);
 // the innermost plugin, so it is the function that ddprun called. "" if no plugin is on the stack.
 std::string plugin_in(const std::vector<Frame>& stack);
 
-}  // namespace ddprun
+}  // namespace ddprun::run

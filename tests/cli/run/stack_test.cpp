@@ -1,4 +1,4 @@
-#include "base/stack.hpp"
+#include "cli/run/stack.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>
@@ -12,7 +12,7 @@
 
 namespace {
 
-using ddprun::Frame;
+using ddprun::run::Frame;
 
 std::atomic<bool> spinning{false}, stop{false};
 
@@ -43,7 +43,7 @@ std::pair<std::string, int> crash_of(void (*crash)()) {
   REQUIRE(::pipe(ends) == 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    ddprun::report_crashes([&](const ddprun::Crash& report) {
+    ddprun::run::report_crashes([&](const ddprun::run::Crash& report) {
       const std::string text = std::to_string(report.signal) + "\n" + text_of(report.stack);
       (void)!::write(ends[1], text.data(), text.size());
     });
@@ -65,7 +65,7 @@ std::pair<std::string, int> crash_of(void (*crash)()) {
 TEST_CASE("the stack of another thread names its functions, the innermost first") {
   std::thread thread(spin_here);
   while (!spinning) std::this_thread::yield();
-  const std::vector<Frame> stack = ddprun::stack_of(thread.native_handle());
+  const std::vector<Frame> stack = ddprun::run::stack_of(thread.native_handle());
   stop = true;
   thread.join();
   REQUIRE(has(stack, "spin_here"));
@@ -97,8 +97,8 @@ TEST_CASE("the plugin of a stack is the innermost one, and its function the one 
                                     {"fetch", "libddprun_dataset_faces.so"},
                                     {"Loader::run", "libddprun.so.0"},
                                     {"forward", "libddprun_model_linear.so"}};
-  CHECK(ddprun::plugin_in(stack) == "fetch (libddprun_dataset_faces.so)");
-  CHECK(ddprun::plugin_in({{"main", "ddprun"}}).empty());
+  CHECK(ddprun::run::plugin_in(stack) == "fetch (libddprun_dataset_faces.so)");
+  CHECK(ddprun::run::plugin_in({{"main", "ddprun"}}).empty());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
-// The file names in a checkpoint folder. Internal to this module.
+// The names of the files in a checkpoint folder, and the checksums in their metadata. Internal to this module.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -23,5 +24,21 @@ int64_t step_of_state(const std::string& name);
 bool is_left_over(const std::string& name);
 // The same for a temporary file of the file `whole` in the same folder.
 bool is_left_over_of(const std::string& whole, const std::string& name);
+
+inline const std::string kHeaderChecksumKey = "ddprun.crc32";
+inline const std::string kTensorChecksumPrefix = kHeaderChecksumKey + ".";  // followed by the tensor's name
+// placeholder in the header while its checksum is computed
+inline constexpr std::string_view kNoChecksum = "00000000";
+
+// CRC-32 as zlib computes it.
+uint32_t crc32_of(const void* data, size_t bytes);
+// Eight lower-case digits.
+std::string hex(uint32_t value);
+
+// Replaces the placeholder in the header by the checksum of the header with the placeholder.
+void seal(std::string& header);
+// Whether the header has a checksum of itself, and whether it is right.
+enum class Seal { none, right, wrong };
+Seal check_seal(std::string header);
 
 }  // namespace ddprun::checkpoint

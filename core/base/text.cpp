@@ -1,4 +1,4 @@
-#include "base/wrap.hpp"
+#include "base/text.hpp"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -47,6 +47,26 @@ std::size_t break_of(std::string_view text, std::size_t most) {
 }
 
 }  // namespace
+
+std::string enumerated(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) text += i + 1 == words.size() ? " and " : ", ";
+    text += words[i];
+  }
+  return text;
+}
+
+std::string rank_list(const std::vector<int>& ranks) {
+  std::vector<std::string> parts;
+  for (std::size_t first = 0, next; first < ranks.size(); first = next) {
+    for (next = first + 1; next < ranks.size() && ranks[next] == ranks[next - 1] + 1;) ++next;
+    if (next - first == 2) next = first + 1;  // two are not a range
+    parts.push_back(std::to_string(ranks[first]));
+    if (next - first > 1) parts.back() += " to " + std::to_string(ranks[next - 1]);
+  }
+  return (ranks.size() == 1 ? "rank " : "ranks ") + enumerated(parts);
+}
 
 std::string wrapped(std::string_view line, int columns) {
   const auto most = static_cast<std::size_t>(std::max(columns, 0));

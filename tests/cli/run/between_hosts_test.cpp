@@ -1,4 +1,6 @@
 // Files and clocks of hosts that share neither.
+#include "cli/run/between_hosts.hpp"
+
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -6,16 +8,15 @@
 #include <filesystem>
 #include <fstream>
 
-#include "comm/clock_offset.hpp"
-#include "comm/copy_file.hpp"
 #include "comm/joined.hpp"
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
 #include "testing/temp_dir.hpp"
 
-namespace ddprun::comm {
+namespace ddprun::run {
 namespace {
 
+using comm::join_good;
 using namespace std::chrono_literals;
 using testing::As;
 using testing::failures;
@@ -58,8 +59,9 @@ TEST_CASE("a file is copied to the ranks that want it, whatever its size") {
     const auto outcomes = run_ranks(3, As::processes, kDeadline, [&](testing::Rank& rank) {
       const auto backend = join_good(rank);
       const std::string target = rank.rank() == 0 ? (folder.path() / ("copy" + std::to_string(size))).string() : "";
-      copy_file(*backend, 1, source, target, 20s);
-      require(broadcast_text(*backend, 2, rank.rank() == 2 ? "of 2" : "mine", 20s) == "of 2", "another text");
+      const Pass from1 = pass_from(*backend, 1, 20s);
+      rank.rank() == 1 ? send_file(1, source, from1) : receive_file(target, from1);
+      require(pass_from(*backend, 2, 20s)(rank.rank() == 2 ? "of 2" : "") == "of 2", "another text");
     });
     CHECK(failures(outcomes) == "");
     CHECK(testing::read_file(folder.path() / ("copy" + std::to_string(size))) == text);
@@ -70,11 +72,14 @@ TEST_CASE("a file is copied to the ranks that want it, whatever its size") {
 TEST_CASE("a file that cannot be read is an error on all ranks") {
   const auto outcomes = run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
     const auto backend = join_good(rank);
-    const std::string error = testing::error_of([&] { copy_file(*backend, 1, "/no/such/file", "", 10s); });
+    const std::string error = testing::error_of([&] {
+      const Pass from1 = pass_from(*backend, 1, 10s);
+      rank.rank() == 1 ? send_file(1, "/no/such/file", from1) : receive_file("", from1);
+    });
     require(error == "1: rank 1 cannot read /no/such/file: No such file or directory", error);
   });
   CHECK(failures(outcomes) == "");
 }
 
 }  // namespace
-}  // namespace ddprun::comm
+}  // namespace ddprun::run

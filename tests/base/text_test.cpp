@@ -1,4 +1,4 @@
-#include "base/wrap.hpp"
+#include "base/text.hpp"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -63,6 +63,13 @@ TEST_CASE("wrapping changes only spaces, and a line is longer than the terminal 
       RC_ASSERT(each.size() <= static_cast<std::size_t>(columns) || words_of(each).size() == 1);
     }
   });
+}
+
+TEST_CASE("the words of a list are separated by commas, the last two by an and") {
+  CHECK(enumerated({}).empty());
+  CHECK(enumerated({"a"}) == "a");
+  CHECK(enumerated({"a", "b"}) == "a and b");
+  CHECK(enumerated({"a", "b", "c"}) == "a, b and c");
 }
 
 }  // namespace
