@@ -1,5 +1,5 @@
-// Resizes 8-bit pictures as Pillow's Image.resize(size, Image.BILINEAR) does, bit for bit; torchvision's Resize of a PIL
-// image is that.
+// Resizes 8-bit pictures as Pillow's Image.resize(size, Image.BILINEAR) does, bit for bit; torchvision's Resize of a
+// PIL image is that.
 #pragma once
 
 #include <algorithm>

@@ -14,13 +14,13 @@ void copy(const Collective& call) {
 
 }  // namespace
 
-GlooCommunicator::GlooCommunicator(const Host& host, const std::vector<host::Place>& places)
+GlooCommunicator::GlooCommunicator(const Host& host, const std::vector<host::Process>& processes)
     : CommBackend(host),
       host_(host),
       asked_(algorithm_named(host.algorithm())),
-      hierarchy_(shm::Hierarchy::make(host, places, asked_ == Algorithm::hierarchical, !asked_)),
-      tuning_(tuning_for(host, hierarchy_ != nullptr && hierarchy_->is_usable() && shm::has_two_levels(places))),
-      mesh_(host, places) {
+      hierarchy_(shm::Hierarchy::make(host, processes, asked_ == Algorithm::hierarchical, !asked_)),
+      tuning_(tuning_for(host, hierarchy_ != nullptr && hierarchy_->is_usable() && shm::has_two_levels(processes))),
+      mesh_(host, processes) {
   const bool is_hierarchical =
       asked_ ? asked_ == Algorithm::hierarchical : tuning_.uses(host.size(), "hierarchical");
   if (is_hierarchical && hierarchy_ != nullptr) hierarchy_->require_usable("another algorithm of gloo");

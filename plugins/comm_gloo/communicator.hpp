@@ -18,7 +18,7 @@ namespace ddprun::gloo_backend {
 
 class GlooCommunicator final : public CommBackend {
  public:
-  explicit GlooCommunicator(const Host& host) : GlooCommunicator(host, host::places_of(host)) {}
+  explicit GlooCommunicator(const Host& host) : GlooCommunicator(host, host::processes_of(host)) {}
 
   Work allreduce(const Collective& call) override;
   Work broadcast(const Collective& call) override;
@@ -28,8 +28,8 @@ class GlooCommunicator final : public CommBackend {
   void abort() noexcept override;
 
  private:
-  // places: of all ranks.
-  GlooCommunicator(const Host& host, const std::vector<host::Place>& places);
+  // processes: of all ranks.
+  GlooCommunicator(const Host& host, const std::vector<host::Process>& processes);
   Algorithm algorithm_of(const Collective& call) const;
   // For a collective of all ranks.
   Run all_ranks() { return {mesh_, arrived_, sums_, host_.rank(), host_.size(), host_.size(), {}}; }

@@ -8,10 +8,10 @@
 
 namespace ddprun::gloo_backend {
 
-ConnectionWatchdog::ConnectionWatchdog(const Host& host, const std::vector<host::Place>& places)
+ConnectionWatchdog::ConnectionWatchdog(const Host& host, const std::vector<host::Process>& processes)
     : host_(host),
       deadline_(Clock::now() + host.deadline()),
-      silence_(host, places),
+      silence_(host, processes),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (wake_.get() < 0) throw CommError(CommStatus::internal, "no file descriptor left");
 }
@@ -30,7 +30,7 @@ void ConnectionWatchdog::stop() noexcept {
 void ConnectionWatchdog::watch(std::vector<Descriptor> sockets) {
   sockets_ = std::move(sockets);
   for (const auto& socket : sockets_) {
-    if (socket.get() >= 0) host::ask_every_second(socket.get());
+    if (socket.get() >= 0) host::enable_keepalive(socket.get());
   }
   silence_.find_connections();
   watching_.store(true, std::memory_order_release);

@@ -19,7 +19,7 @@ class ConnectionWatchdog {
   using Clock = std::chrono::steady_clock;
 
   // Collective, with the host's allgather.
-  ConnectionWatchdog(const Host& host, const std::vector<host::Place>& places);
+  ConnectionWatchdog(const Host& host, const std::vector<host::Process>& processes);
   ~ConnectionWatchdog();
 
   // Starts watching. Called once. sockets[rank] is the connection to that rank; this rank has none.

@@ -113,26 +113,27 @@ bool is_refused(const gloo::IoException& error) {
 
 // Returns true if joining must end (abort flag or deadline), and false if `stop` was requested first.
 bool wait_for_end(const std::stop_token& stop, const Host& host, const ConnectionWatchdog& watchdog) {
-  constexpr std::chrono::milliseconds kLook(20);
+  constexpr std::chrono::milliseconds kPollInterval(20);
   std::mutex mutex;
   std::condition_variable_any never;
   std::unique_lock lock(mutex);
   while (!stop.stop_requested() && !host.aborted() && !watchdog.is_over()) {
-    never.wait_for(lock, stop, std::min(kLook, watchdog.remaining()), [] { return false; });
+    never.wait_for(lock, stop, std::min(kPollInterval, watchdog.remaining()), [] { return false; });
   }
   return !stop.stop_requested();
 }
 
 }  // namespace
 
-Mesh::Mesh(const Host& host, const std::vector<host::Place>& places)
-    : watchdog_(host, places), waiter_(host, host.size(), shm::Poll::system_call, [] { return -1; }) {
+Mesh::Mesh(const Host& host, const std::vector<host::Process>& processes)
+    : watchdog_(host, processes), waiter_(host, host.size(), shm::Poll::system_call, [] { return -1; }) {
   const NoSigpipe quiet;
-  const auto is_here = [&](const host::Place& each) { return host::share_network(each, places.front()); };
-  address_ = listening_address(host, std::all_of(places.begin() + 1, places.end(), is_here), network_interfaces());
+  const auto is_here = [&](const host::Process& each) { return host::share_network(each, processes.front()); };
+  const bool are_here = std::all_of(processes.begin() + 1, processes.end(), is_here);
+  address_ = listening_address(host, are_here, network_interfaces());
   device_ = make_device(address_);
   try {
-    serve(host, connect(host, places));
+    serve(host, connect(host, processes));
   } catch (const gloo::IoException& error) {
     const auto status = watchdog_.is_late() ? CommStatus::timeout : CommStatus::peer_lost;
     throw CommError(status, std::string("the ranks could not connect: ") + without_location(error.what()) +
@@ -145,11 +146,11 @@ Mesh::~Mesh() {
   watchdog_.stop();
 }
 
-std::vector<Descriptor> Mesh::connect(const Host& host, const std::vector<host::Place>& places) {
+std::vector<Descriptor> Mesh::connect(const Host& host, const std::vector<host::Process>& processes) {
   constexpr int kAttempts = 3;
   for (int attempt = 1;; ++attempt) {
     std::string problem;
-    auto sockets = try_to_connect(host, places, problem);
+    auto sockets = try_to_connect(host, processes, problem);
     if (problem.empty()) make_synchronous(host);
     chunk_ = problem.empty() ? chunk_of(sockets) : 0;
     for (const std::string& theirs : host.allgather(std::to_string(chunk_))) {
@@ -164,16 +165,16 @@ std::vector<Descriptor> Mesh::connect(const Host& host, const std::vector<host::
   }
 }
 
-std::vector<Descriptor> Mesh::try_to_connect(const Host& host, const std::vector<host::Place>& places,
+std::vector<Descriptor> Mesh::try_to_connect(const Host& host, const std::vector<host::Process>& processes,
                                              std::string& problem) {
   pairs_ = device_->createContext(host.rank(), host.size());
   pairs_->setTimeout(host.deadline());
   const auto listening = exchange(host, [&](int rank) { return pairs_->createPair(rank)->address().bytes(); });
-  const host::Place& mine = places[static_cast<std::size_t>(host.rank())];
+  const host::Process& mine = processes[static_cast<std::size_t>(host.rank())];
   const auto interfaces = network_interfaces();
-  for (std::size_t rank = 0; rank < places.size(); ++rank) {
-    const bool is_known = !mine.network.empty() && !places[rank].network.empty();
-    if (is_known && !host::share_network(mine, places[rank])) {
+  for (std::size_t rank = 0; rank < processes.size(); ++rank) {
+    const bool is_known = !mine.network.empty() && !processes[rank].network.empty();
+    if (is_known && !host::share_network(mine, processes[rank])) {
       require_elsewhere(static_cast<int>(rank), text_of(listening[rank]), interfaces);
     }
   }

@@ -34,8 +34,8 @@ class Mesh {
  public:
   // Collective. Blocks until all connections are made, at most host.deadline(), or until the host's abort flag is set.
   // Listens on listening_address() (address.hpp). Throws CommError.
-  // places: of all ranks.
-  Mesh(const Host& host, const std::vector<host::Place>& places);
+  // processes: of all ranks.
+  Mesh(const Host& host, const std::vector<host::Process>& processes);
   ~Mesh();
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
@@ -63,9 +63,9 @@ class Mesh {
   // Makes the connection to each rank; none to this one. Gloo takes the first connection that reaches a port. This can
   // be another program's, which looks for its own server. So the ranks check all connections, and if one is wrong, all
   // connect again, with new ports.
-  std::vector<Descriptor> connect(const Host& host, const std::vector<host::Place>& places);
+  std::vector<Descriptor> connect(const Host& host, const std::vector<host::Process>& processes);
   // `problem`: set if a connection is missing, else unchanged.
-  std::vector<Descriptor> try_to_connect(const Host& host, const std::vector<host::Place>& places,
+  std::vector<Descriptor> try_to_connect(const Host& host, const std::vector<host::Process>& processes,
                                          std::string& problem);
   void connect_pairs(const Host& host, const std::vector<std::vector<char>>& addresses, std::string& problem);
   // The last exchange of connect() must come after it: then a peer may leave, and Gloo's thread takes the end of an

@@ -1,8 +1,5 @@
 #include "communicator.hpp"
 
-#include "failures.hpp"
-#include "place.hpp"
-
 namespace ddprun::nccl_backend {
 namespace {
 
@@ -61,12 +58,12 @@ std::shared_ptr<Session> NcclCommunicator::joined() const {
   // Creating the GPU's context takes a varying time, so it is done before the ranks wait for one another in NCCL.
   check("using the device", cudaFree(nullptr));
   const std::string forced = forced_algorithm(algorithm_, host_.deterministic());
-  if (meet(host_, device_, settings_, forced)) stay_on_loopback(host_);
+  if (compare_ranks(host_, device_, settings_, forced)) stay_on_loopback(host_);
   host_.log(host_.rank() == 0 ? DDPRUN_LOG_INFO : DDPRUN_LOG_DEBUG, device_.versions);
   const AlgorithmScope scope(forced);
   // After this, every rank has set its environment variables, and NCCL may read the environment.
-  const auto places = host::places_of(host_);
-  return Session::join(host_, device_, places, exchange_id(host_));
+  const auto processes = host::processes_of(host_);
+  return Session::join(host_, device_, processes, exchange_id(host_));
 }
 
 template <class Launch>

@@ -6,7 +6,6 @@
 #include <set>
 #include <string_view>
 
-#include "failures.hpp"
 #include "settings.hpp"
 
 namespace ddprun::nccl_backend {
@@ -22,13 +21,13 @@ std::set<std::string> loaded(std::string_view name) {
     std::string_view name;
     std::set<std::string> found;
   } search = {name, {}};
-  const auto look = [](dl_phdr_info* info, std::size_t, void* data) {
+  const auto visit = [](dl_phdr_info* info, std::size_t, void* data) {
     auto& into = *static_cast<Search*>(data);
     const std::string_view path = info->dlpi_name;
     if (path.substr(path.rfind('/') + 1).starts_with(into.name)) into.found.emplace(path);
     return 0;
   };
-  dl_iterate_phdr(look, &search);
+  dl_iterate_phdr(visit, &search);
   return search.found;
 }
 

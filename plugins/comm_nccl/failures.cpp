@@ -1,4 +1,4 @@
-#include "failures.hpp"
+#include "device.hpp"
 
 #include "ddprun/plugin/words.hpp"
 

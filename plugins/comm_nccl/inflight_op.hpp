@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "ddprun/plugin/comm_plugin.hpp"
-#include "failures.hpp"
+#include "device.hpp"
 
 namespace ddprun::nccl_backend {
 

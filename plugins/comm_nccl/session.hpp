@@ -1,6 +1,6 @@
 // Owns NCCL's communicator, with a thread that watches it. Collectives run on the GPU while no thread waits for them,
-// so the watch thread handles deadlines, aborts and the end of a peer. session.cpp is the caller's side, watch.cpp the
-// thread's.
+// so the watch thread handles deadlines, aborts and the end of a peer. bootstrap.cpp is what ranks exchange before they
+// create it, session.cpp the caller's side, watch.cpp the thread's.
 #pragma once
 
 #include <nccl.h>
@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,17 +20,26 @@
 #include "device.hpp"
 #include "host/liveness.hpp"
 #include "inflight_op.hpp"
+#include "settings.hpp"
 
 namespace ddprun::nccl_backend {
+
+// Collective, before the first NCCL call: compares the hosts, GPUs and NCCL settings of all ranks. Returns whether all
+// are in one network namespace. Throws CommError: CommStatus::invalid if two ranks share a GPU, CommStatus::mismatch if
+// their NCCL versions or their way to force an algorithm differ.
+bool compare_ranks(const Host& host, const Device& device, const Settings& settings, const std::string& forced);
+
+// Collective: the id that rank 0 creates. Every rank throws if that fails.
+ncclUniqueId exchange_id(const Host& host);
 
 // Every use of the communicator is under one lock, and short, because the communicator is non-blocking: it is polled
 // until it is ready. Before it is aborted, it is removed from the session. So only the thread waits for NCCL.
 class Session {
  public:
-  // Connects all ranks, which are at these places, within host.deadline(). Throws CommError. Dropping the result leaves
+  // Connects all ranks, which are these processes, within host.deadline(). Throws CommError. Dropping the result leaves
   // the group: it waits for peers and the GPU for at most a second; after that the session and its thread stay behind.
-  static std::shared_ptr<Session> join(const Host& host, const Device& device, const std::vector<host::Place>& places,
-                                       const ncclUniqueId& id);
+  static std::shared_ptr<Session> join(const Host& host, const Device& device,
+                                       const std::vector<host::Process>& processes, const ncclUniqueId& id);
   ~Session() = default;
 
   // Runs call(ncclComm_t), and waits until NCCL has accepted it. `name` must have static storage. The first CommError
@@ -61,8 +71,8 @@ class Session {
  private:
   static constexpr char kIdle[] = "between two collectives";
 
-  Session(const Host& host, const Device& device, const std::vector<host::Place>& places)
-      : host_(host), device_(device), peers_(places, host.rank()) {}
+  Session(const Host& host, const Device& device, const std::vector<host::Process>& processes)
+      : host_(host), device_(device), peers_(processes, host.rank()) {}
 
   template <class Call>
   ncclResult_t begin(const char* name, Call&& call) {

@@ -8,10 +8,10 @@ namespace {
 constexpr char kInstead[] = "; use comm.backend = \"ucx\" or \"gloo\"";
 
 // Throws CommError, the same on all ranks, if the ranks are on several hosts.
-std::vector<host::Place> places_on_one_host(const Host& host) {
-  const auto places = host::places_of(host);
-  const auto leaders = host::leaders_of(places);
-  if (leaders.size() == 1) return places;
+std::vector<host::Process> processes_on_one_host(const Host& host) {
+  const auto processes = host::processes_of(host);
+  const auto leaders = host::leaders_of(processes);
+  if (leaders.size() == 1) return processes;
   throw CommError(CommStatus::unsupported, "shm is for ranks that share a host, and rank " +
                                                std::to_string(leaders[1]) +
                                                " does not share rank 0's kernel, IPC and PID namespaces" + kInstead);
@@ -25,7 +25,7 @@ shm::Algorithm algorithm_named(const std::string& name) {
 }  // namespace
 
 ShmCommunicator::ShmCommunicator(const Host& host)
-    : CommBackend(host), algorithm_(algorithm_named(host.algorithm())), group_(host, places_on_one_host(host)) {
+    : CommBackend(host), algorithm_(algorithm_named(host.algorithm())), group_(host, processes_on_one_host(host)) {
   if (!group_.is_usable()) {
     throw CommError(CommStatus::unsupported, "the ranks cannot share memory: " + group_.why_not() + kInstead);
   }

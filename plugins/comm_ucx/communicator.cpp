@@ -29,11 +29,11 @@ UcxCommunicator::UcxCommunicator(const Host& host)
       asked_(algorithm_named(host.algorithm())),
       gpu_(host.device() < 0 ? nullptr : std::make_unique<const Gpu>(host.device())),
       messages_(host),
-      hosts_(static_cast<int>(host::leaders_of(messages_.places()).size())),
-      hierarchy_(shm::Hierarchy::make(host, messages_.places(), asked_ == Algorithm::hierarchical,
+      hosts_(static_cast<int>(host::leaders_of(messages_.processes()).size())),
+      hierarchy_(shm::Hierarchy::make(host, messages_.processes(), asked_ == Algorithm::hierarchical,
                                       !asked_ && host.device() < 0)),
       choice_(host, hosts_,
-              hierarchy_ != nullptr && hierarchy_->is_usable() && shm::has_two_levels(messages_.places())),
+              hierarchy_ != nullptr && hierarchy_->is_usable() && shm::has_two_levels(messages_.processes())),
       host_space_(messages_.are_by_memory()),
       pipeline_(messages_, host.size()) {
   const bool is_hierarchical = asked_ ? asked_ == Algorithm::hierarchical : choice_.uses_hierarchical();
@@ -144,7 +144,7 @@ void UcxCommunicator::hierarchical_allreduce(const Collective& call) {
       over_ucx(choice_.between_hosts(bytes_of(part)), leaders, part, schedule);
       for (Step& step : schedule.steps) {
         for (int* peer : {&step.to, &step.from}) {
-          if (*peer != Step::kNobody) *peer = hierarchy_->leaders()[*peer];
+          if (*peer != Step::kNoRank) *peer = hierarchy_->leaders()[*peer];
         }
       }
     });

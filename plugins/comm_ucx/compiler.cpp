@@ -1,4 +1,4 @@
-#include "compiler.hpp"
+#include "gpu.hpp"
 
 #include <dlfcn.h>
 

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <utility>
 
-#include "complaints.hpp"
 
 namespace ddprun::ucx_backend {
 namespace {
@@ -44,7 +43,7 @@ void set_defaults(ucp_config_t* config) {
       // With a connect() that blocks, UCX 1.22 ends the process with an assertion (stubs.c) if the peer has died just
       // then. It would also wait for a host that does not answer.
       {"TCP_CONN_NB", "y"},
-      // host::ask_every_second()
+      // host::enable_keepalive()
       {"TCP_KEEPIDLE", "1s"},
       {"TCP_KEEPINTVL", "1s"},
       {"TCP_KEEPCNT", "10"},
@@ -69,7 +68,7 @@ bool Transports::share_memory() const {
 }
 
 Context::Context(const Transports& transports, int ranks, int ranks_here, bool takes_cuda) {
-  complaints();
+  take_warnings();
   ucp_config_t* read = nullptr;
   check(ucp_config_read(nullptr, nullptr, &read), CommStatus::invalid, "UCX cannot read its settings (UCX_...)");
   const std::unique_ptr<ucp_config_t, decltype(&ucp_config_release)> config(read, ucp_config_release);
@@ -85,10 +84,10 @@ Context::Context(const Transports& transports, int ranks, int ranks_here, bool t
   const std::string asked = "comm.options: tls = \"" + transports.tls + "\", devices = \"" + transports.devices + "\"";
   check(ucp_init(&wanted, config.get(), &context_), CommStatus::invalid, asked);
   // If UCX lacks a transport, it only warns.
-  const std::string said = complaints();
+  const std::string warnings = take_warnings();
   try {
-    if (transports.asked_for && !said.empty()) throw CommError(CommStatus::invalid, asked + ": " + said);
-    if (takes_cuda) require_cuda(transports, said);
+    if (transports.asked_for && !warnings.empty()) throw CommError(CommStatus::invalid, asked + ": " + warnings);
+    if (takes_cuda) require_cuda(transports, warnings);
   } catch (...) {
     ucp_cleanup(context_);
     throw;
@@ -96,7 +95,7 @@ Context::Context(const Transports& transports, int ranks, int ranks_here, bool t
 }
 
 // Without this check UCX would treat GPU memory as host memory, and crash.
-void Context::require_cuda(const Transports& transports, const std::string& said) const {
+void Context::require_cuda(const Transports& transports, const std::string& warnings) const {
   ucp_context_attr_t answer = {};
   answer.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
   check(ucp_context_query(context_, &answer), CommStatus::internal, "UCX does not report which memory it supports");
@@ -105,7 +104,7 @@ void Context::require_cuda(const Transports& transports, const std::string& said
                   "UCX takes no CUDA memory with tls = \"" + transports.tls +
                       "\": it needs the transports \"cuda\" in comm.options.tls (UCX_TLS), a UCX that was built with "
                       "CUDA, and the driver; comm.stage_through_host = true works without it" +
-                      (said.empty() ? "" : " (" + said + ")"));
+                      (warnings.empty() ? "" : " (" + warnings + ")"));
 }
 
 Context::~Context() {

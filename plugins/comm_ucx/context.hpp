@@ -1,4 +1,5 @@
-// UCX itself: a context with the requested transports, and a worker, which moves messages when it is polled.
+// UCX itself: its warnings and errors, a context with the requested transports, and a worker, which moves messages when
+// it is polled.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -9,6 +10,13 @@
 #include "ddprun/plugin/comm_plugin.hpp"
 
 namespace ddprun::ucx_backend {
+
+// UCX's warnings and errors on this thread since the last call, in one line; "" if there are none. UCX would print them
+// to standard output, which belongs to the run. They become part of the error that they belong to.
+std::string take_warnings();
+
+// Throws CommError(status), unless result is UCS_OK. Its text: `what`, and UCX's warnings or else its name of `result`.
+void check(ucs_status_t result, CommStatus status, const std::string& what);
 
 // The transports and network devices, with UCX's names: UCX_TLS, UCX_NET_DEVICES.
 struct Transports {
@@ -36,8 +44,7 @@ class Context {
   ucp_context_h get() const noexcept { return context_; }
 
  private:
-  // `said`: UCX's complaints.
-  void require_cuda(const Transports& transports, const std::string& said) const;
+  void require_cuda(const Transports& transports, const std::string& warnings) const;
 
   ucp_context_h context_ = nullptr;
 };

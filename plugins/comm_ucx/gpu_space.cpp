@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "compiler.hpp"
 
 namespace ddprun::ucx_backend {
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <thread>
 
-#include "complaints.hpp"
 
 namespace ddprun::ucx_backend {
 namespace {
@@ -15,9 +14,10 @@ constexpr ucp_tag_t kAllBits = ~ucp_tag_t{0}, kKindBits = ucp_tag_t{15} << kKind
 constexpr uint32_t kNumbers = 1u << (kKindShift - kNumberShift);
 constexpr uint64_t kFitsInSocket = 8192;
 
-std::vector<bool> ranks_here(const std::vector<host::Place>& places, int self) {
+std::vector<bool> ranks_here(const std::vector<host::Process>& processes, int self) {
   std::vector<bool> are;
-  for (const auto& place : places) are.push_back(host::share_host(place, places[static_cast<std::size_t>(self)]));
+  const auto& own = processes[static_cast<std::size_t>(self)];
+  for (const auto& process : processes) are.push_back(host::share_host(process, own));
   are[static_cast<std::size_t>(self)] = true;
   return are;
 }
@@ -39,10 +39,10 @@ ucp_request_param_t in_memory(Memory memory) {
 
 Messages::Messages(const Host& host)
     : host_(host),
-      places_(host::places_of(host)),
-      liveness_(places_, host.rank()),
-      silence_(host, places_),
-      here_(ranks_here(places_, host.rank())),
+      processes_(host::processes_of(host)),
+      liveness_(processes_, host.rank()),
+      silence_(host, processes_),
+      here_(ranks_here(processes_, host.rank())),
       chosen_(Transports::of(host, number_of(here_) == host.size())),
       waiter_(host, number_of(here_), are_by_memory() ? shm::Poll::memory : shm::Poll::system_call,
               [this] { return lost(); }) {}
@@ -175,8 +175,8 @@ bool Messages::is_over(Transfer& transfer) {
 
 // The rank that a failed peer blames comes first.
 void Messages::fail(ucs_status_t status, int peer) {
-  const std::string said = complaints();
-  const std::string why = said.empty() ? ucs_status_string(status) : said;
+  const std::string warnings = take_warnings();
+  const std::string why = warnings.empty() ? ucs_status_string(status) : warnings;
   if (status == UCS_ERR_MESSAGE_TRUNCATED) {
     throw CommError(CommStatus::mismatch,
                     "rank " + std::to_string(peer) +

@@ -47,7 +47,7 @@ class Messages {
   ~Messages();
 
   // Starts UCX and connects all ranks. Collective, as above; at most host.deadline(). Call it before the functions
-  // below, except for abort, close and places.
+  // below, except for abort, close and processes.
   void connect();
 
   // Begins the next collective: its messages match those of no other one. `name` must live as long as the collective;
@@ -85,8 +85,8 @@ class Messages {
   int culprit() const noexcept { return culprit_; }
   // Whether all ranks communicate through shared memory.
   bool are_by_memory() const noexcept;
-  // The places of all ranks.
-  const std::vector<host::Place>& places() const noexcept { return places_; }
+  // The processes of all ranks.
+  const std::vector<host::Process>& processes() const noexcept { return processes_; }
   // Ends UCX, as ~Messages does.
   void disconnect() noexcept;
   // True before connect() and after close() and disconnect().
@@ -108,7 +108,7 @@ class Messages {
   ucp_tag_t tag(int label, int source) const noexcept;
 
   const Host host_;
-  const std::vector<host::Place> places_;
+  const std::vector<host::Process> processes_;
   const host::Liveness liveness_;
   host::Silence silence_;
   const std::vector<bool> here_;  // by rank: on this host

@@ -6,7 +6,6 @@
 #include <sstream>
 #include <utility>
 
-#include "complaints.hpp"
 
 namespace ddprun::ucx_backend {
 namespace {

@@ -40,14 +40,14 @@ bool Pipeline::is_immediate(const Step& step, const Cut& cut, std::size_t segmen
 // step once it has segment s of this one, so it may be that far ahead.
 std::size_t Pipeline::window(std::span<const Step> steps, const Cut& cut) const {
   const bool has_others = std::any_of(steps.begin(), steps.end(), [&](const Step& step) {
-    return step.from != Step::kNobody && !(is_immediate(step, cut, 0) && is_immediate(step, cut, cut.segments - 1));
+    return step.from != Step::kNoRank && !(is_immediate(step, cut, 0) && is_immediate(step, cut, cut.segments - 1));
   });
   return has_others ? kWindow : 2 * cut.segments;
 }
 
 void Pipeline::expect(std::span<const Step> steps, const Cut& cut, std::size_t item) {
   const std::size_t number = item / cut.segments;
-  if (number >= steps.size() || steps[number].from == Step::kNobody) return;
+  if (number >= steps.size() || steps[number].from == Step::kNoRank) return;
   const Step& step = steps[number];
   const std::size_t segment = item % cut.segments;
   const Message message = cut.arriving(step, segment);
@@ -65,12 +65,12 @@ void Pipeline::expect(std::span<const Step> steps, const Cut& cut, std::size_t i
 void Pipeline::send_from(std::span<const Step> steps, const Cut& cut, std::size_t number, std::size_t segment) {
   for (; number < steps.size(); ++number) {
     const Step& step = steps[number];
-    if (step.to != Step::kNobody) {
+    if (step.to != Step::kNoRank) {
       const auto [offset, length] = cut.segment(step.out_count, segment);
       sends_[number * cut.segments + segment] =
           messages_.send({step.to, step.label, length * cut.element, step.confirmed}, step.out + offset * cut.element);
     }
-    if (step.from != Step::kNobody) return;
+    if (step.from != Step::kNoRank) return;
   }
 }
 
@@ -114,7 +114,7 @@ void Pipeline::run(std::span<const Step> steps, const Cut& cut) {
         for (; begun < std::min(cut.segments, segment + kWindow); ++begun) send_from(steps, cut, 0, begun);
       }
       const std::size_t item = number * cut.segments + segment;
-      if (steps[number].from != Step::kNobody) {
+      if (steps[number].from != Step::kNoRank) {
         take(steps[number], cut, item, segment);
         send_from(steps, cut, number + 1, segment);
       }

@@ -14,15 +14,15 @@ namespace ddprun::ucx_backend {
 
 // What a rank sends and receives in one step. Counts are in elements.
 struct Step {
-  static constexpr int kNobody = -1;
+  static constexpr int kNoRank = -1;
   int label = 0;  // equal on both sides; distinguishes what two ranks send each other in one call
-  int to = kNobody;
+  int to = kNoRank;
   const std::byte* out = nullptr;
   uint64_t out_count = 0;
   // Over a network, the send is complete only when the peer has begun to receive it. Otherwise this rank could send for
-  // later calls without ever hearing from the peer. Equal on both sides.
+  // later calls without ever receiving from the peer. Equal on both sides.
   bool confirmed = false;
-  int from = kNobody;
+  int from = kNoRank;
   std::byte* in = nullptr;  // where the result goes
   uint64_t in_count = 0;
   const std::byte* mine = nullptr;  // set: in = arrived op mine, or mine op arrived if mine_first; else in = arrived

@@ -1,4 +1,4 @@
-#include "folder.hpp"
+#include "picture.hpp"
 
 #include <sys/stat.h>
 
@@ -87,7 +87,7 @@ class ClassWalk {
         found_.emplace_back(folder.string(), name.string());
       }
     }
-    way_.pop_back();
+    ancestors_.pop_back();
   }
 
   // A folder that contains itself through a link.
@@ -95,14 +95,14 @@ class ClassWalk {
     struct stat status {};
     if (stat(folder.c_str(), &status) != 0) refuse(folder, std::strerror(errno));
     const std::pair<dev_t, ino_t> identity(status.st_dev, status.st_ino);
-    if (std::find(way_.begin(), way_.end(), identity) != way_.end()) {
+    if (std::find(ancestors_.begin(), ancestors_.end(), identity) != ancestors_.end()) {
       refuse(folder, "a link that leads back to a folder above it");
     }
-    way_.push_back(identity);
+    ancestors_.push_back(identity);
   }
 
   const fs::path top_;
-  std::vector<std::pair<dev_t, ino_t>> way_;  // the folders from the top to the current one
+  std::vector<std::pair<dev_t, ino_t>> ancestors_;  // the folders from the top to the current one
   std::vector<std::pair<std::string, std::string>> found_;
 };
 

@@ -1,5 +1,5 @@
 // image-folder: PNG and JPEG images, with one folder per class.
-//  root     the folder; folder.hpp describes its content
+//  root     the folder; picture.hpp describes its content
 //  options  channels = 3 | 1 (RGB, or grey), and those of image_transform.hpp; image_size is required unless all
 //           images have the same size. Crop and flip apply only to the training split.
 #include <algorithm>
@@ -8,7 +8,6 @@
 
 #include "ddprun/plugin/dataset_options.hpp"
 #include "ddprun/plugin/image_transform.hpp"
-#include "folder.hpp"
 #include "picture.hpp"
 
 namespace ddprun::image_folder {

@@ -19,8 +19,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kSilent(2'500), kLook(100);
-constexpr int kQuestions = 2;
+constexpr milliseconds kSilent(2'500), kPollInterval(100);
+constexpr int kProbes = 2;
 
 // "": no TCP connection.
 std::string peer_address(int socket) {
@@ -33,13 +33,13 @@ std::string peer_address(int socket) {
   return numeric_address(reinterpret_cast<const sockaddr*>(&peer));
 }
 
-// The time since the peer's kernel last answered; 0 if this kernel has since then sent fewer than `questions` packets
+// The time since the peer's kernel last answered; 0 if this kernel has since then sent fewer than `probes` packets
 // that ask for an answer: keep-alive probes, or data again.
-milliseconds silence_of(int socket, int questions) {
+milliseconds silence_of(int socket, int probes) {
   tcp_info info = {};
   socklen_t size = sizeof info;
   if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return milliseconds(0);
-  if (info.tcpi_probes + info.tcpi_retransmits < questions) return milliseconds(0);
+  if (info.tcpi_probes + info.tcpi_retransmits < probes) return milliseconds(0);
   return milliseconds(std::min(info.tcpi_last_ack_recv, info.tcpi_last_data_recv));
 }
 
@@ -54,10 +54,10 @@ std::string own_addresses() {
 
 }  // namespace
 
-void ask_every_second(int socket) noexcept {
-  int is_asking = 0;
-  socklen_t size = sizeof is_asking;
-  if (getsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &is_asking, &size) == 0 && is_asking != 0) return;
+void enable_keepalive(int socket) noexcept {
+  int is_enabled = 0;
+  socklen_t size = sizeof is_enabled;
+  if (getsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &is_enabled, &size) == 0 && is_enabled != 0) return;
   const auto set = [socket](int level, int option, int value) {
     setsockopt(socket, level, option, &value, sizeof value);
   };
@@ -67,11 +67,11 @@ void ask_every_second(int socket) noexcept {
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
-Silence::Silence(const Host& host, const std::vector<Place>& places) {
-  const auto leaders = leaders_of(places);
+Silence::Silence(const Host& host, const std::vector<Process>& processes) {
+  const auto leaders = leaders_of(processes);
   if (leaders.size() == 1) return;
-  for (const auto& place : places) {
-    const auto leads = [&](int leader) { return share_host(places[static_cast<std::size_t>(leader)], place); };
+  for (const auto& process : processes) {
+    const auto leads = [&](int leader) { return share_host(processes[static_cast<std::size_t>(leader)], process); };
     const auto leader = std::find_if(leaders.begin(), leaders.end(), leads);
     leader_of_.push_back(leader != leaders.end() ? *leader : static_cast<int>(leader_of_.size()));
   }
@@ -106,24 +106,24 @@ void Silence::find_connections() {
     const std::string peer = peer_address(socket);
     const std::string address = peer.substr(0, peer.find('%'));
     if (const int leader = leader_at(address); !address.empty() && leader >= 0) {
-      ask_every_second(socket);
+      enable_keepalive(socket);
       connections_.push_back({socket, peer, leader});
     }
   }
 }
 
 const std::vector<int>& Silence::ranks() {
-  if (connections_.empty() || !silent_.empty() || Clock::now() < next_look_) return silent_;
-  next_look_ = Clock::now() + kLook;
-  silent_ = silent_for(kSilent, kQuestions);
+  if (connections_.empty() || !silent_.empty() || Clock::now() < next_poll_) return silent_;
+  next_poll_ = Clock::now() + kPollInterval;
+  silent_ = silent_for(kSilent, kProbes);
   return silent_;
 }
 
-std::vector<int> Silence::silent_for(std::chrono::milliseconds time, int questions) const {
+std::vector<int> Silence::silent_for(std::chrono::milliseconds time, int probes) const {
   std::map<int, milliseconds> silences;  // by the host's leader: the shortest of its connections
   for (const auto& connection : connections_) {
     if (peer_address(connection.socket) != connection.address) continue;  // closed meanwhile
-    const auto silence = silence_of(connection.socket, questions);
+    const auto silence = silence_of(connection.socket, probes);
     const auto [entry, is_new] = silences.emplace(connection.leader, silence);
     if (!is_new) entry->second = std::min(entry->second, silence);
   }

@@ -14,15 +14,15 @@ namespace ddprun::host {
 
 // Makes the kernel send a keep-alive probe every second on an idle connection, unless keep-alive is on already. The
 // kernel itself ends the connection only after ten probes without an answer.
-void ask_every_second(int socket) noexcept;
+void enable_keepalive(int socket) noexcept;
 
 // One thread at a time, except where a comment says "any thread".
 class Silence {
  public:
   // Collective, with the host's allgather: the addresses of all hosts. Throws CommError.
-  Silence(const Host& host, const std::vector<Place>& places);
+  Silence(const Host& host, const std::vector<Process>& processes);
 
-  // Finds the TCP connections of this process to the other hosts, and calls ask_every_second() for each. Call it when
+  // Finds the TCP connections of this process to the other hosts, and calls enable_keepalive() for each. Call it when
   // they are made.
   void find_connections();
 
@@ -46,13 +46,13 @@ class Silence {
     int leader;           // the first rank of the peer's host
   };
   int leader_at(const std::string& address) const;  // -1: no other host has this address
-  std::vector<int> silent_for(std::chrono::milliseconds time, int questions) const;
+  std::vector<int> silent_for(std::chrono::milliseconds time, int probes) const;
 
   std::vector<int> leader_of_;                       // by rank: the first rank of its host
   std::vector<std::vector<std::string>> addresses_;  // by rank: those that no other host has
   std::vector<Connection> connections_;
   std::vector<int> silent_;
-  Clock::time_point next_look_{};
+  Clock::time_point next_poll_{};
 };
 
 }  // namespace ddprun::host

@@ -32,7 +32,7 @@ class SharedMemory {
  public:
   // Where this rank's `bytes` bytes at `data` are; nowhere, unless all are within one allocation.
   virtual Location find(const void* data, uint64_t bytes) const noexcept = 0;
-  // This rank's pointer to the memory that the rank at place `member` of the group found at `location`.
+  // This rank's pointer to the memory that the rank at index `member` of the group found at `location`.
   virtual std::byte* at(std::size_t member, const Location& location) const noexcept = 0;
 
  protected:
@@ -44,7 +44,7 @@ class Allocations final : public SharedMemory {
   // Gathers `bytes` bytes of each rank of the host, in rank order.
   using Gather = std::function<void(const void* mine, std::size_t bytes, void* all)>;
 
-  // For `members` ranks of this host that map one another's memory; this rank is at place `me`.
+  // For `members` ranks of this host that map one another's memory; this rank is at index `me`.
   Allocations(std::size_t members, std::size_t me);
 
   // Collective. Throws CommError: CommStatus::no_memory on all ranks if one of them has none, CommStatus::mismatch if

@@ -39,7 +39,7 @@ Mailbox& Collectives::begin(const Purpose& purpose) {
   return mine;
 }
 
-void Collectives::meet(Waiter& waiter) {
+void Collectives::post_and_wait(Waiter& waiter) {
   mailbox(me_).posted.post(collectives_, areas_[me_]->sleepers);
   bool agreed = true;
   for (std::size_t member = 0; member < areas_.size(); ++member) {
@@ -80,7 +80,7 @@ Algorithm Collectives::reduce_all(const Collective& call, Purpose::Kind kind, Al
   const bool is_direct_only = asked == Algorithm::direct && bytes > 0;
   if (bytes <= kInline && !is_direct_only) {
     move_bytes(begin(purpose).data, call.send, bytes);
-    meet(waiter);
+    post_and_wait(waiter);
     reduce_posted(call);
     return Algorithm::staged;
   }
@@ -90,12 +90,12 @@ Algorithm Collectives::reduce_all(const Collective& call, Purpose::Kind kind, Al
   const bool fits = areas_.size() == 2 && bytes <= kWhole;
   const bool is_staged = !mine.are_somewhere() && !is_direct_only;
   const bool posts = fits && is_staged, stages = !fits && is_staged;
-  Mailbox& letter = begin(purpose);
-  letter.locations = mine;
-  // A vector outside any allocation is staged whatever the others post: the meeting is its first barrier.
-  if (posts) move_bytes(letter.data, call.send, bytes);
+  Mailbox& own = begin(purpose);
+  own.locations = mine;
+  // A vector outside any allocation is staged whatever the others post: post_and_wait() is its first barrier.
+  if (posts) move_bytes(own.data, call.send, bytes);
   if (stages) copy_in(call, chunk(call, 0));
-  meet(waiter);
+  post_and_wait(waiter);
   std::size_t somewhere = 0;
   for (std::size_t member = 0; member < areas_.size(); ++member) {
     somewhere += mailbox(member).locations.are_somewhere();
@@ -215,9 +215,9 @@ void Collectives::copy_out(const Collective& call, const Chunk& chunk) const {
 // The root writes into a slot again only after the barrier that follows the others' reading. It returns only
 // after the last barrier, so that nobody changes its vector while others read it.
 void Collectives::broadcast(void* data, uint64_t bytes, std::size_t root, Waiter& waiter) {
-  Mailbox& letter = begin({Purpose::broadcast, static_cast<int16_t>(DType::uint8), static_cast<int16_t>(root), bytes});
-  letter.locations.send = memory_.find(data, bytes);
-  meet(waiter);
+  Mailbox& own = begin({Purpose::broadcast, static_cast<int16_t>(DType::uint8), static_cast<int16_t>(root), bytes});
+  own.locations.send = memory_.find(data, bytes);
+  post_and_wait(waiter);
   if (const Location& source = mailbox(root).locations.send; source.is_somewhere()) {
     if (root != me_) move_bytes(data, memory_.at(root, source), bytes);
     return barrier(waiter);
@@ -230,12 +230,12 @@ void Collectives::broadcast(void* data, uint64_t bytes, std::size_t root, Waiter
   }
 }
 
-// As above: a slot has been read once all ranks reach the next barrier but one, or the meeting of the next collective.
+// As above: a slot has been read once all ranks reach the next barrier but one, or the next post_and_wait().
 void Collectives::allgather(const Collective& call, Waiter& waiter) {
   const uint64_t bytes = call.count * size_of(call.dtype);
   const auto block = [&](std::size_t member) { return bytes_of(call.recv) + member * bytes; };
   begin({Purpose::allgather, static_cast<int16_t>(call.dtype), 0, call.count});
-  meet(waiter);
+  post_and_wait(waiter);
   if (call.send != block(me_)) move_bytes(block(me_), call.send, bytes);
   for (uint64_t begin = 0, slot = 0; begin < bytes; begin += kChunk, slot = 1 - slot) {
     const uint64_t now = std::min<uint64_t>(kChunk, bytes - begin);
@@ -247,12 +247,12 @@ void Collectives::allgather(const Collective& call, Waiter& waiter) {
   }
 }
 
-// Each output slot has a part for each rank. The input slots cannot be used: an allreduce fills them before its
-// meeting.
+// Each output slot has a part for each rank. The input slots cannot be used: an allreduce fills them before
+// post_and_wait().
 void Collectives::reduce_scatter(const Collective& call, Waiter& waiter) {
   const uint64_t element = size_of(call.dtype), most = kChunk / areas_.size() / element;
   begin({Purpose::reduce_scatter, static_cast<int16_t>(call.dtype), static_cast<int16_t>(call.op), call.count});
-  meet(waiter);
+  post_and_wait(waiter);
   for (uint64_t done = 0, slot = 0; done < call.count; done += most, slot = 1 - slot) {
     const uint64_t now = std::min(most, call.count - done);
     const auto of_send = [&](std::size_t member) {
@@ -274,12 +274,12 @@ void Collectives::reduce_scatter(const Collective& call, Waiter& waiter) {
 
 void Collectives::barrier_of_all(Waiter& waiter) {
   begin({Purpose::barrier, static_cast<int16_t>(DType::uint8), 0, 0});
-  meet(waiter);
+  post_and_wait(waiter);
 }
 
 void Collectives::exchange(const void* mine, std::size_t bytes, void* all, Waiter& waiter) {
   move_bytes(begin({Purpose::exchange, static_cast<int16_t>(DType::uint8), 0, bytes}).data, mine, bytes);
-  meet(waiter);
+  post_and_wait(waiter);
   for (std::size_t member = 0; member < areas_.size(); ++member)
     move_bytes(bytes_of(all) + member * bytes, mailbox(member).data, bytes);
 }

@@ -38,7 +38,7 @@ class Collectives {
   // Returns the algorithm that served: direct or staged. Throws CommStatus::unsupported, on all ranks alike, if direct
   // was requested and a rank's vectors are in other memory; the group can continue.
   Algorithm allreduce(const Collective& call, Algorithm asked, Waiter& waiter);
-  // As allreduce, but only the rank at place 0 gets the result. The recv of the others is not written.
+  // As allreduce, but only the first rank of the group gets the result. The recv of the others is not written.
   void reduce_to_first(const Collective& call, Waiter& waiter);
   void broadcast(void* data, uint64_t bytes, std::size_t root, Waiter& waiter);
   void allgather(const Collective& call, Waiter& waiter);
@@ -59,9 +59,9 @@ class Collectives {
     uint64_t slot;
   };
 
-  // Begins a collective. The caller fills in the returned mailbox; meet() posts it and waits for all others.
+  // Begins a collective. The caller fills in the returned mailbox; post_and_wait() posts it and waits for all others.
   Mailbox& begin(const Purpose& purpose);
-  void meet(Waiter& waiter);
+  void post_and_wait(Waiter& waiter);
   Mailbox& mailbox(std::size_t member) const { return areas_[member]->mailboxes[collectives_ % 2]; }
   void barrier(Waiter& waiter);
   // The part of a vector that `member` reduces.

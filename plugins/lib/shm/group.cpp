@@ -6,11 +6,11 @@
 
 namespace ddprun::shm {
 
-Group::Group(const Host& host, const std::vector<host::Place>& places)
-    : rank_(host.rank()), liveness_(places, host.rank()) {
+Group::Group(const Host& host, const std::vector<host::Process>& processes)
+    : rank_(host.rank()), liveness_(processes, host.rank()) {
   for (int rank = 0; rank < host.size(); ++rank) {
     if (rank == rank_) me_ = ranks_.size();
-    if (rank == rank_ || host::share_host(places[rank], places[rank_])) ranks_.push_back(rank);
+    if (rank == rank_ || host::share_host(processes[rank], processes[rank_])) ranks_.push_back(rank);
   }
   waiter_.emplace(host, static_cast<int>(ranks_.size()), Poll::memory, [this] { return missing(); });
   SegmentKey mine;
@@ -40,12 +40,12 @@ Group::Group(const Host& host, const std::vector<host::Place>& places)
 void Group::connect(const std::vector<SegmentKey>& areas) {
   mappings_.resize(ranks_.size());
   areas_.resize(ranks_.size());
-  for (std::size_t place = 0; place < ranks_.size(); ++place) {
-    const auto& area = areas[static_cast<std::size_t>(ranks_[place])];
+  for (std::size_t index = 0; index < ranks_.size(); ++index) {
+    const auto& area = areas[static_cast<std::size_t>(ranks_[index])];
     if (area.length == 0)
-      throw CommError(CommStatus::no_memory, "rank " + std::to_string(ranks_[place]) + " has no shared memory");
-    if (place != me_) mappings_[place] = Mapping(area);
-    areas_[place] = reinterpret_cast<Area*>(place == me_ ? segment_->data() : mappings_[place].data());
+      throw CommError(CommStatus::no_memory, "rank " + std::to_string(ranks_[index]) + " has no shared memory");
+    if (index != me_) mappings_[index] = Mapping(area);
+    areas_[index] = reinterpret_cast<Area*>(index == me_ ? segment_->data() : mappings_[index].data());
   }
 }
 
@@ -78,14 +78,14 @@ void Group::reduce_to_first(const Collective& call) {
 }
 
 void Group::spread(void* data, uint64_t bytes, int root) {
-  const auto place = std::find(ranks_.begin(), ranks_.end(), root) - ranks_.begin();
-  guarded("allreduce", [&] { collectives_->broadcast(data, bytes, static_cast<std::size_t>(place), *waiter_); });
+  const auto index = std::find(ranks_.begin(), ranks_.end(), root) - ranks_.begin();
+  guarded("allreduce", [&] { collectives_->broadcast(data, bytes, static_cast<std::size_t>(index), *waiter_); });
 }
 
 void Group::broadcast(const Collective& call) {
-  const auto place = std::find(ranks_.begin(), ranks_.end(), call.root) - ranks_.begin();
+  const auto index = std::find(ranks_.begin(), ranks_.end(), call.root) - ranks_.begin();
   const uint64_t bytes = call.count * size_of(call.dtype);
-  guarded("broadcast", [&] { collectives_->broadcast(call.recv, bytes, static_cast<std::size_t>(place), *waiter_); });
+  guarded("broadcast", [&] { collectives_->broadcast(call.recv, bytes, static_cast<std::size_t>(index), *waiter_); });
 }
 
 void Group::allgather(const Collective& call) {
@@ -123,11 +123,11 @@ void Group::abort() noexcept {
 // First the rank that a failed peer blames: the failed peer's own process may have ended since.
 int Group::missing() const {
   int left = -1;
-  for (std::size_t place = 0; place < areas_.size(); ++place) {
-    if (place == me_ || areas_[place] == nullptr) continue;
-    const int cause = areas_[place]->gone.load(std::memory_order_acquire) - 1;
-    if (cause >= 0 && cause != rank_ && cause != ranks_[place]) return cause;
-    if (cause >= 0) left = ranks_[place];
+  for (std::size_t index = 0; index < areas_.size(); ++index) {
+    if (index == me_ || areas_[index] == nullptr) continue;
+    const int cause = areas_[index]->gone.load(std::memory_order_acquire) - 1;
+    if (cause >= 0 && cause != rank_ && cause != ranks_[index]) return cause;
+    if (cause >= 0) left = ranks_[index];
   }
   const int dead = liveness_.first_ended();
   return dead >= 0 ? dead : left;

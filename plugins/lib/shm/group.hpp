@@ -18,9 +18,9 @@ namespace ddprun::shm {
 
 class Group {
  public:
-  // Collective over all ranks of `host`, through host.allgather: during create only. places: of all ranks. Throws
+  // Collective over all ranks of `host`, through host.allgather: during create only. processes: of all ranks. Throws
   // CommError if the allgather fails. If memory cannot be shared, the group is unusable, which is no error.
-  Group(const Host& host, const std::vector<host::Place>& places);
+  Group(const Host& host, const std::vector<host::Process>& processes);
   // Reports to the peers that this rank has gone; waits for nobody.
   ~Group();
 
@@ -72,10 +72,10 @@ class Group {
   const host::Liveness liveness_;
   std::vector<int> ranks_;
   std::optional<Waiter> waiter_;
-  std::size_t me_ = 0;  // this rank's place in ranks_
+  std::size_t me_ = 0;  // this rank's index in ranks_
   std::string why_not_;
   std::unique_ptr<Segment> segment_;  // this rank's area
-  std::vector<Mapping> mappings_;     // the peers' areas, by place; empty for this rank
+  std::vector<Mapping> mappings_;     // the peers' areas, by index; empty for this rank
   std::vector<Area*> areas_;          // all, if usable
   std::unique_ptr<Allocations> allocations_;
   std::unique_ptr<Collectives> collectives_;

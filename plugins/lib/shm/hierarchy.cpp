@@ -13,20 +13,20 @@ constexpr uint64_t kPart = 4 << 20;
 
 }  // namespace
 
-bool has_two_levels(const std::vector<host::Place>& places) {
-  const auto hosts = host::leaders_of(places).size();
-  return hosts > 1 && hosts < places.size();
+bool has_two_levels(const std::vector<host::Process>& processes) {
+  const auto hosts = host::leaders_of(processes).size();
+  return hosts > 1 && hosts < processes.size();
 }
 
-Hierarchy::Hierarchy(const Host& host, const std::vector<host::Place>& places)
-    : rank_(host.rank()), leaders_(host::leaders_of(places)), node_(host, places) {
+Hierarchy::Hierarchy(const Host& host, const std::vector<host::Process>& processes)
+    : rank_(host.rank()), leaders_(host::leaders_of(processes)), node_(host, processes) {
   host_ = static_cast<int>(std::find(leaders_.begin(), leaders_.end(), node_.ranks().front()) - leaders_.begin());
 }
 
-std::unique_ptr<Hierarchy> Hierarchy::make(const Host& host, const std::vector<host::Place>& places, bool is_named,
+std::unique_ptr<Hierarchy> Hierarchy::make(const Host& host, const std::vector<host::Process>& processes, bool is_named,
                                            bool is_auto) {
-  const bool is_meant = is_named || (is_auto && (!host.options().text("tuning").empty() || has_two_levels(places)));
-  return is_meant && host.size() > 1 ? std::make_unique<Hierarchy>(host, places) : nullptr;
+  const bool is_meant = is_named || (is_auto && (!host.options().text("tuning").empty() || has_two_levels(processes)));
+  return is_meant && host.size() > 1 ? std::make_unique<Hierarchy>(host, processes) : nullptr;
 }
 
 void Hierarchy::require_usable(const std::string& others) const {

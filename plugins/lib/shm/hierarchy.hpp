@@ -20,19 +20,19 @@
 
 namespace ddprun::shm {
 
-// True if there are several hosts, and one of them has several ranks. places: of all ranks.
-bool has_two_levels(const std::vector<host::Place>& places);
+// True if there are several hosts, and one of them has several ranks. processes: of all ranks.
+bool has_two_levels(const std::vector<host::Process>& processes);
 
 // One thread at a time.
 class Hierarchy {
  public:
-  // Collective, during create only, as Group, and throws as Group. places: of all ranks.
-  Hierarchy(const Host& host, const std::vector<host::Place>& places);
+  // Collective, during create only, as Group, and throws as Group. processes: of all ranks.
+  Hierarchy(const Host& host, const std::vector<host::Process>& processes);
 
   // Returns null if the config does not name "hierarchical" (is_named) and "auto" cannot choose it, or if there is one
   // rank. is_auto: the config has "auto", which may choose it if has_two_levels() or if comm.options.tuning has a
   // table. If one rank gets an object, all ranks must call it. Throws as the constructor.
-  static std::unique_ptr<Hierarchy> make(const Host& host, const std::vector<host::Place>& places, bool is_named,
+  static std::unique_ptr<Hierarchy> make(const Host& host, const std::vector<host::Process>& processes, bool is_named,
                                          bool is_auto);
 
   // As in Group. Call allreduce() only if this is true.
@@ -43,7 +43,7 @@ class Hierarchy {
 
   // The first rank of each host, ascending.
   const std::vector<int>& leaders() const noexcept { return leaders_; }
-  // The number of this rank's host: the place of its leader in leaders().
+  // The number of this rank's host: the index of its leader in leaders().
   int host() const noexcept { return host_; }
   bool leads() const noexcept { return leaders_[static_cast<std::size_t>(host_)] == rank_; }
   // The ranks of this host. After a failure of allreduce, call its leave().

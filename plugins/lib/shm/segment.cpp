@@ -19,7 +19,7 @@ namespace {
   throw CommError(CommStatus::no_memory, "no " + std::to_string(length) + " bytes of shared memory: " + why);
 }
 
-std::string said(const char* call, int error) {
+std::string error_text(const char* call, int error) {
   return std::string(call) + ": " + std::strerror(error);
 }
 
@@ -43,16 +43,16 @@ Segment::Segment(uint64_t length) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   length_ = (length + page - 1) / page * page;
   descriptor_ = memfd_create("ddprun_shm", MFD_CLOEXEC);
-  if (descriptor_ < 0) refuse(length_, said("memfd_create", errno));
+  if (descriptor_ < 0) refuse(length_, error_text("memfd_create", errno));
   if (const int error = allocate(descriptor_, length_); error != 0) {
     seal();
-    refuse(length_, said("fallocate", error));
+    refuse(length_, error_text("fallocate", error));
   }
   data_ = map(descriptor_, length_);
   if (data_ != nullptr) return;
   const int error = errno;
   seal();
-  refuse(length_, said("mmap", error));
+  refuse(length_, error_text("mmap", error));
 }
 
 Segment::~Segment() {
@@ -73,14 +73,14 @@ void Segment::seal() noexcept {
 Mapping::Mapping(const SegmentKey& key) {
   const std::string path = "/proc/" + std::to_string(key.pid) + "/fd/" + std::to_string(key.descriptor);
   const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (descriptor < 0) refuse(key.length, said(path.c_str(), errno));
+  if (descriptor < 0) refuse(key.length, error_text(path.c_str(), errno));
   struct stat file = {};
   const bool is_it = fstat(descriptor, &file) == 0 && file.st_dev == key.device && file.st_ino == key.inode;
   data_ = is_it ? map(descriptor, key.length) : nullptr;
   const int error = errno;
   close(descriptor);
   if (!is_it) refuse(key.length, path + " is another file now");
-  if (data_ == nullptr) refuse(key.length, said("mmap", error));
+  if (data_ == nullptr) refuse(key.length, error_text("mmap", error));
   length_ = key.length;
 }
 

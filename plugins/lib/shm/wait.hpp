@@ -69,18 +69,18 @@ void Waiter::until(const Ready& ready, int awaited, const Sleep& sleep) {
   }
   auto now = Clock::now();
   const auto start = now;
-  auto look_at = start + 10ms;
+  auto next_check = start + 10ms;
   if (!deadline_) deadline_ = now + host_.deadline();
   for (; !ready(); now = Clock::now()) {
-    if (now >= look_at) {
+    if (now >= next_check) {
       // ready() is called once more after the peer was seen to be gone: what the peer did before counts.
       if (const auto status = trouble(now, awaited); status != CommStatus::ok && !ready()) fail(status);
-      look_at = now + 10ms;
+      next_check = now + 10ms;
     }
     if (now - start < yields_) {
       yield();
     } else {
-      sleep(std::chrono::nanoseconds(look_at - now));
+      sleep(std::chrono::nanoseconds(next_check - now));
     }
   }
 }

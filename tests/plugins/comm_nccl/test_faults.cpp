@@ -166,7 +166,7 @@ class SilentPeer {
     pid_ = fork();
     if (pid_ == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
-      const host::Place mine = host::place_of_this_process();
+      const host::Process mine = host::this_process();
       const std::string text =
           std::to_string(mine.pid) + " " + std::to_string(mine.started) + "\n" + mine.host + "\n" + mine.network;
       if (write(in, text.data(), text.size()) < 0) _exit(1);

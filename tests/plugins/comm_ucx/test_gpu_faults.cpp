@@ -10,7 +10,7 @@
 
 #include "plugins/comm_ucx/choice.hpp"
 #include "plugins/comm_ucx/communicator.hpp"
-#include "plugins/comm_ucx/compiler.hpp"
+#include "plugins/comm_ucx/gpu.hpp"
 #include "plugins/comm_ucx/on_fake_gpu.hpp"
 #include "plugins/rank_host.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "ddprun/plugin/comm_plugin.hpp"
-#include "plugins/comm_ucx/compiler.hpp"
+#include "plugins/comm_ucx/gpu.hpp"
 
 using ddprun::CommStatus;
 

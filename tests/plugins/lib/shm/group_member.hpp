@@ -18,7 +18,7 @@ class GroupMember {
   explicit GroupMember(Rank& rank, uint32_t deadline_ms = 20'000)
       : as_host_(rank, "auto", deadline_ms),
         host_(as_host_.host()),
-        group_(std::make_unique<shm::Group>(host_, host::places_of(host_))) {
+        group_(std::make_unique<shm::Group>(host_, host::processes_of(host_))) {
     if (!group_->is_usable()) throw std::runtime_error("the group is not usable: " + group_->why_not());
   }
 

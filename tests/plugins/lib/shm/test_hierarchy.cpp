@@ -34,7 +34,7 @@ class Member {
   explicit Member(Rank& rank) : as_host_(rank, "hierarchical", 20'000) {
     move_to_host(rank, {0, 0, 1, 1});
     const auto host = as_host_.host();
-    hierarchy_.emplace(host, ddprun::host::places_of(host));
+    hierarchy_.emplace(host, ddprun::host::processes_of(host));
     hierarchy_->require_usable("nothing else");
   }
   Hierarchy& hierarchy() { return *hierarchy_; }

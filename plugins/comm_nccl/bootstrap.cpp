@@ -1,4 +1,4 @@
-#include "place.hpp"
+#include "session.hpp"
 
 #include <unistd.h>
 
@@ -7,8 +7,6 @@
 #include <fstream>
 
 #include "ddprun/plugin/host_identity.hpp"
-#include "failures.hpp"
-#include "settings.hpp"
 
 namespace ddprun::nccl_backend {
 namespace {
@@ -28,26 +26,21 @@ std::string joined_version() {
   return std::to_string(version);
 }
 
-struct Place {
-  std::string host;
-  std::string bus;
-};
-
 }  // namespace
 
-bool meet(const Host& host, const Device& device, const Settings& settings, const std::string& forced) {
+bool compare_ranks(const Host& host, const Device& device, const Settings& settings, const std::string& forced) {
   const auto hosts = host.allgather(host_id());
   const auto networks = host.allgather(network_identity());
   const auto buses = host.allgather(device.bus);
   // Ranks that differ here would wait for one another forever, or use different algorithms.
   const std::string algorithm = forced.empty() ? variable("NCCL_ALGO").value_or("") : forced;
-  const std::string ask = "NCCL " + joined_version() + ", NCCL_ALGO \"" + algorithm + "\"";
-  const auto asks = host.allgather(ask);
+  const std::string version = "NCCL " + joined_version() + ", NCCL_ALGO \"" + algorithm + "\"";
+  const auto versions = host.allgather(version);
   bool one_network = !networks[0].empty();
   for (int rank = 0; rank < host.size(); ++rank) {
-    if (asks[rank] != ask) {
-      throw CommError(CommStatus::mismatch, "rank " + std::to_string(rank) + " has " + asks[rank] + ", rank " +
-                                                std::to_string(host.rank()) + " has " + ask);
+    if (versions[rank] != version) {
+      throw CommError(CommStatus::mismatch, "rank " + std::to_string(rank) + " has " + versions[rank] + ", rank " +
+                                                std::to_string(host.rank()) + " has " + version);
     }
     one_network = one_network && networks[rank] == networks[0];
     for (int other = 0; other < rank && !settings.share_gpu; ++other) {

@@ -1,4 +1,4 @@
-#include "complaints.hpp"
+#include "context.hpp"
 
 #include <ucs/config/global_opts.h>
 #include <ucs/debug/debug.h>
@@ -8,8 +8,6 @@
 #include <cstdarg>
 #include <cstdio>
 #include <utility>
-
-#include "ddprun/plugin/comm_plugin.hpp"
 
 namespace ddprun::ucx_backend {
 namespace {
@@ -32,21 +30,21 @@ struct LogAndSignals {
   LogAndSignals() {
     ucs_log_push_handler(keep);
     for (const int signal : {SIGHUP, SIGILL, SIGSEGV, SIGBUS, SIGFPE}) ucs_debug_disable_signal(signal);
-    kept.clear();  // complaints that UCX had no handler for some of them
+    kept.clear();  // warnings that UCX had no handler for some of them
   }
 };
 const LogAndSignals log_and_signals;
 
 }  // namespace
 
-std::string complaints() {
+std::string take_warnings() {
   return std::exchange(kept, "");
 }
 
 void check(ucs_status_t result, CommStatus status, const std::string& what) {
   if (result == UCS_OK) return;
-  const std::string said = complaints();
-  throw CommError(status, what + ": " + (said.empty() ? ucs_status_string(result) : said));
+  const std::string warnings = take_warnings();
+  throw CommError(status, what + ": " + (warnings.empty() ? ucs_status_string(result) : warnings));
 }
 
 }  // namespace ddprun::ucx_backend
