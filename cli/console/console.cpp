@@ -24,7 +24,7 @@ std::string several(int64_t count, const char* thing) {
 }
 
 // "12.0 ms (13.0 ms)"
-std::string times(const record::Meter& meter) {
+std::string times(const Meter& meter) {
   return human_time(meter.recent.value()) + " (" + human_time(meter.all.value()) + ")";
 }
 

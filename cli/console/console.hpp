@@ -3,14 +3,41 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "cli/console/meters.hpp"
 #include "ddprun/records.hpp"
 
 namespace ddprun::console {
+
+struct Mean {
+  double sum = 0;
+  int64_t count = 0;
+
+  // `value` counts `n` times (a mean loss over n samples); n > 0.
+  void add(double value, int64_t n) {
+    sum += value * static_cast<double>(n);
+    count += n;
+  }
+  // NaN before the first value.
+  double value() const {
+    return count > 0 ? sum / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
+  }
+};
+
+// As the AverageMeter of PyTorch's ImageNet example, but with the mean of the last values instead of the last value.
+// Single-threaded.
+struct Meter {
+  Mean recent;  // since the caller cleared it
+  Mean all;
+
+  void update(double value, int64_t n = 1) {
+    recent.add(value, n);
+    all.add(value, n);
+  }
+};
 
 // The content of the start banner.
 struct Banner {
@@ -54,10 +81,10 @@ struct StepLine {
   int64_t steps = 1;      // of the epoch
   int64_t since = 1;      // the first step of the averages; above 1 in a run that resumed within the epoch
   bool of_rank0 = false;  // there are other ranks
-  record::Meter time;
-  record::Meter data;
-  record::Meter loss;      // weighted by the samples of each step
-  record::Meter accuracy;  // 0..1, weighted likewise; never updated and not printed if accuracy is undefined
+  Meter time;
+  Meter data;
+  Meter loss;      // weighted by the samples of each step
+  Meter accuracy;  // 0..1, weighted likewise; never updated and not printed if accuracy is undefined
 };
 std::string step_line(const StepLine& line);
 

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "ddprun/error.hpp"
-#include "launch/meeting.hpp"
+#include "launch/rendezvous.hpp"
 
 namespace ddprun::console {
 namespace {

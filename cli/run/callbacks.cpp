@@ -96,7 +96,7 @@ class ConsoleProgress final : public train::Callback {
               static_cast<double>(record.samples) * world_ / mean_time, mean_time * static_cast<double>(steps_left));
     if (!is_line_due(log_every_, step_of_epoch, steps)) return;
     print(console::step_line(line_));
-    for (record::Meter* meter : {&line_.time, &line_.data, &line_.loss, &line_.accuracy}) meter->recent = {};
+    for (console::Meter* meter : {&line_.time, &line_.data, &line_.loss, &line_.accuracy}) meter->recent = {};
   }
 
   void on_epoch_end(const record::EpochRecord& record, train::LoopState&) override {

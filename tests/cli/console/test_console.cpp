@@ -11,7 +11,7 @@ using ddprun::testing::contains;
 
 namespace {
 
-record::Meter meter(double recent, double all) {
+console::Meter meter(double recent, double all) {
   return {{recent, 1}, {all, 1}};
 }
 

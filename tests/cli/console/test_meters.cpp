@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "cli/console/meters.hpp"
+#include "cli/console/console.hpp"
 
-using ddprun::record::Meter;
+using ddprun::console::Meter;
 
 TEST_CASE("a meter weights each value by its count") {
   Meter loss;
