@@ -147,7 +147,7 @@ class Check {
   void refuse(bool wrong, const std::vector<std::string>& about, const std::string& what) {
     const bool sound =
         std::all_of(about.begin(), about.end(), [&](const std::string& key) { return errors_.sound(key); });
-    if (wrong && sound) errors_.add_key(place_of(sources_, about.front()), about.front(), what);
+    if (wrong && sound) errors_.add_key(location_of(sources_, about.front()), about.front(), what);
   }
 
   const Experiment& e_;

@@ -76,19 +76,19 @@ Document::Document(const std::string& text, const std::string& path, Errors& err
     if (const Key* key = find_key("", name)) {
       set(*key, node, nullptr);
     } else if (!is_table(name)) {
-      errors_.add(place_in_file(toml_key.source()),
+      errors_.add(location_in_file(toml_key.source()),
                   key_text(name) + ": " + (node.is_table() ? unknown_table(name) : unknown_key("", name)));
     } else if (const toml::table* content = node.as_table()) {
       read_table(name, *content);
     } else {
-      Place place = place_in_file(node.source());
-      place.value = node_text(node, text_);
-      errors_.add_key(place, name, "expected a table: [" + name + "] on a line of its own");
+      Location location = location_in_file(node.source());
+      location.value = node_text(node, text_);
+      errors_.add_key(location, name, "expected a table: [" + name + "] on a line of its own");
     }
   }
 }
 
-Place Document::place_in_file(const toml::source_region& source) const {
+Location Document::location_in_file(const toml::source_region& source) const {
   return {.where = path_ + ":" + std::to_string(source.begin.line) + ":" + std::to_string(source.begin.column),
           .value = "",
           .order = {source.begin.line, source.begin.column}};
@@ -100,13 +100,13 @@ void Document::read_table(const std::string& table, const toml::table& content) 
     if (const Key* key = find_key(table, name)) {
       set(*key, node, nullptr);
     } else {
-      errors_.add(place_in_file(toml_key.source()), table + "." + key_text(name) + ": " + unknown_key(table, name));
+      errors_.add(location_in_file(toml_key.source()), table + "." + key_text(name) + ": " + unknown_key(table, name));
     }
   }
 }
 
 // A table of options that is set as a whole replaces all earlier options.
-void Document::set(const Key& key, const toml::node& node, const Place* overriding) {
+void Document::set(const Key& key, const toml::node& node, const Location* overriding) {
   std::erase_if(written_,
                 [&](const auto& entry) { return entry.first == key.path || entry.first.starts_with(key.path + "."); });
   const toml::table* options = holds_options(key) ? node.as_table() : nullptr;
@@ -114,59 +114,61 @@ void Document::set(const Key& key, const toml::node& node, const Place* overridi
   for (const auto& [option, value] : *options) set_option(key, std::string(option.str()), value, overriding);
 }
 
-void Document::set_option(const Key& key, const std::string& option, const toml::node& node, const Place* overriding) {
+void Document::set_option(const Key& key, const std::string& option, const toml::node& node,
+                          const Location* overriding) {
   put(key.path + "." + option, {&key, option, &node, {}}, overriding);
 }
 
-void Document::put(const std::string& full_name, const Written& written, const Place* overriding) {
+void Document::put(const std::string& full_name, const Written& written, const Location* overriding) {
   Written& entry = written_.insert_or_assign(full_name, written).first->second;
-  entry.place = overriding != nullptr ? *overriding : place_in_file(written.value->source());
-  entry.place.value = node_text(*written.value, text_);
+  entry.location = overriding != nullptr ? *overriding : location_in_file(written.value->source());
+  entry.location.value = node_text(*written.value, text_);
 }
 
 void Document::apply(const std::string& override, const std::string& typed, int64_t index) {
-  const Place place{.where = typed, .value = "", .order = {after_the_file, index}};
+  const Location location{.where = typed, .value = "", .order = {after_the_file, index}};
   const auto equals = override.find('=');
   if (equals == std::string::npos || has_control(override)) {
-    errors_.add(place, "expected table.key=value on one line, as in --set launch.nproc=2");
+    errors_.add(location, "expected table.key=value on one line, as in --set launch.nproc=2");
     return;
   }
   std::optional<std::string> option;
-  const Key* key = find_named(override.substr(0, equals), place, option);
+  const Key* key = find_named(override.substr(0, equals), location, option);
   if (key == nullptr) return;
   const std::string value = override.substr(equals + 1);
   if (value.find_first_not_of(' ') == std::string::npos) {
-    errors_.add(place, "no value; write \"\" for an empty string");
+    errors_.add(location, "no value; write \"\" for an empty string");
     return;
   }
   try {
-    parsed_.push_back(parse_value(value, place.where, !option && takes_string(*key)));
+    parsed_.push_back(parse_value(value, location.where, !option && takes_string(*key)));
   } catch (const toml::parse_error& error) {
-    errors_.add(place, one_line(std::string(error.description())));
+    errors_.add(location, one_line(std::string(error.description())));
     return;
   }
   text_ = value_is + value;
   const toml::node& node = *parsed_.back().get("value");
   if (option) {
-    set_option(*key, *option, node, &place);
+    set_option(*key, *option, node, &location);
   } else {
     remove_alternative(*key);
-    set(*key, node, &place);
+    set(*key, node, &location);
   }
 }
 
 // The key that an override names, and its option; null, after adding an error, if there is none.
-const Key* Document::find_named(const std::string& full_name, const Place& place, std::optional<std::string>& option) {
+const Key* Document::find_named(const std::string& full_name, const Location& location,
+                                std::optional<std::string>& option) {
   const std::vector<std::string> parts = split(full_name);
   const bool at_top = parts.size() == 1;
   const std::string table = at_top ? "" : parts[0], &name = at_top ? parts[0] : parts[1];
   const Key* key = find_key(table, name);
   if (!at_top && !is_table(table)) {
-    errors_.add(place, key_text(table) + ": " + unknown_table(table));
+    errors_.add(location, key_text(table) + ": " + unknown_table(table));
   } else if (key == nullptr) {
-    errors_.add(place, (at_top ? "" : table + ".") + key_text(name) + ": " + unknown_key(table, name));
+    errors_.add(location, (at_top ? "" : table + ".") + key_text(name) + ": " + unknown_key(table, name));
   } else if (parts.size() > 2 && !(holds_options(*key) && parts.size() == 3 && !parts[2].empty())) {
-    errors_.add(place, "expected table.key=value, or table.options.name=value");
+    errors_.add(location, "expected table.key=value, or table.options.name=value");
   } else {
     if (parts.size() == 3) option = parts[2];
     return key;
@@ -179,7 +181,7 @@ const Key* Document::find_named(const std::string& full_name, const Place& place
 void Document::remove_alternative(const Key& key) {
   if (key.path != "train.epochs" && key.path != "train.steps") return;
   const auto other = written_.find(key.path == "train.epochs" ? "train.steps" : "train.epochs");
-  if (other != written_.end() && other->second.place.order.first != after_the_file) written_.erase(other);
+  if (other != written_.end() && other->second.location.order.first != after_the_file) written_.erase(other);
 }
 
 }  // namespace ddprun::config

@@ -14,16 +14,16 @@
 
 namespace ddprun::config {
 
-// "comm.algorithm = \"rign\": what"; it follows the place.
-std::string error_text(const Place& place, const std::string& key, const std::string& what);
+// "comm.algorithm = \"rign\": what"; it follows the location.
+std::string error_text(const Location& location, const std::string& key, const std::string& what);
 
 // Collects the errors of one load(), so that all are reported together, in the order of the file.
 class Errors {
  public:
-  // `text` follows the place: "launch.nprocs: unknown key".
-  void add(const Place& place, const std::string& text);
+  // `text` follows the location: "launch.nprocs: unknown key".
+  void add(const Location& location, const std::string& text);
   // An error of a key. The key is no longer sound() then.
-  void add_key(const Place& place, const std::string& key, const std::string& what);
+  void add_key(const Location& location, const std::string& key, const std::string& what);
   // False if the key already has an error: an error that follows from its value would only repeat it.
   bool sound(const std::string& key) const { return !unsound_.contains(key); }
   // Throws Error(usage) with all lines if there are any.
@@ -38,8 +38,8 @@ class Errors {
   std::set<std::string> unsound_;
 };
 
-// The key's place. For a key that is not set: the file, with the default's value.
-Place place_of(const Sources& sources, const std::string& key);
+// The key's location. For a key that is not set: the file, with the default's value.
+Location location_of(const Sources& sources, const std::string& key);
 
 // The text of a file of at most 1 MiB. Throws Error(usage) with one line if it cannot be read. A pipe (/dev/stdin,
 // <(...), a FIFO) is read once: this process and the processes that it starts read the same text again. In a pipe, no
@@ -54,7 +54,7 @@ struct Written {
   const Key* key;
   std::optional<std::string> option;
   const toml::node* value;
-  Place place;
+  Location location;
 };
 
 // Unknown keys, and tables that are not tables, are errors; all other values are in written().
@@ -71,13 +71,13 @@ class Document {
 
  private:
   void read_table(const std::string& table, const toml::table& content);
-  const Key* find_named(const std::string& full_name, const Place& place, std::optional<std::string>& option);
-  // `overriding`: the place of the override that the node comes from; null: the node is from the file.
-  void set(const Key& key, const toml::node& node, const Place* overriding);
-  void set_option(const Key& key, const std::string& option, const toml::node& node, const Place* overriding);
-  void put(const std::string& full_name, const Written& written, const Place* overriding);
+  const Key* find_named(const std::string& full_name, const Location& location, std::optional<std::string>& option);
+  // `overriding`: the location of the override that the node comes from; null: the node is from the file.
+  void set(const Key& key, const toml::node& node, const Location* overriding);
+  void set_option(const Key& key, const std::string& option, const toml::node& node, const Location* overriding);
+  void put(const std::string& full_name, const Written& written, const Location* overriding);
   void remove_alternative(const Key& key);
-  Place place_in_file(const toml::source_region& source) const;
+  Location location_in_file(const toml::source_region& source) const;
 
   std::string path_;
   std::string text_;  // that of the nodes which set() gets

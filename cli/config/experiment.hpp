@@ -161,17 +161,17 @@ struct Experiment {
 };
 
 // Where a value is set.
-struct Place {
+struct Location {
   std::string where;  // "exp.toml:12:9", "--set comm.algorithm=rign", or as Typed has it
   std::string value;  // as TOML: "\"rign\""; a table or a long list is abbreviated
-  // sort key of places: line and column in the file, then the overrides in order
+  // sort key of locations: line and column in the file, then the overrides in order
   std::pair<int64_t, int64_t> order{0, 0};
 
   bool on_command_line() const { return where.starts_with("--"); }
 };
 
-// Where each key was set, so that a later error (of a plugin or a data set) can still name the place. Options are keys
-// of their own: "comm.options.interface". A value type; const functions are thread-safe.
+// Where each key was set, so that a later error (of a plugin or a data set) can still name the location. Options are
+// keys of their own: "comm.options.interface". A value type; const functions are thread-safe.
 class Sources {
  public:
   Sources() = default;
@@ -182,17 +182,17 @@ class Sources {
   // Where the key is set, or the file's path for a key that is not set.
   const std::string& where(const std::string& key) const;
   // True if the file or --set sets the key.
-  bool given(const std::string& key) const { return places_.contains(key); }
-  // The key's place, or null if it is not set. Valid until the next note().
-  const Place* find(const std::string& key) const;
+  bool given(const std::string& key) const { return locations_.contains(key); }
+  // The key's location, or null if it is not set. Valid until the next note().
+  const Location* find(const std::string& key) const;
   // All keys that are set.
-  const std::map<std::string, Place>& places() const { return places_; }
-  // Records where a key is set; a later place replaces an earlier one.
-  void note(const std::string& key, Place place) { places_[key] = std::move(place); }
+  const std::map<std::string, Location>& locations() const { return locations_; }
+  // Records where a key is set; a later location replaces an earlier one.
+  void note(const std::string& key, Location location) { locations_[key] = std::move(location); }
 
  private:
   std::string file_;
-  std::map<std::string, Place> places_;
+  std::map<std::string, Location> locations_;
 };
 
 // Overrides that do not come from --set -> what the user typed, for errors: "launch.nproc=2" -> "--nproc-per-node 2".
@@ -257,8 +257,8 @@ std::string shared_toml(const Experiment& experiment);
 // whether it is given: the path may differ, but with a table the ranks exchange its text as they join.
 Options shared_options(Options options);
 
-// Makes the input files and folders that the config names (data.root, model.weights, ...) absolute, for a config file in
-// another folder.
+// Makes the input files and folders that the config names (data.root, model.weights, ...) absolute, for a config file
+// in another folder.
 void make_paths_absolute(Experiment& experiment);
 
 // The value of each key, as TOML, by its full name. A key with options has its whole table.
@@ -272,11 +272,9 @@ enum class Change {
 };
 Change change_of(const std::string& key);
 
-// If an unknown option has the name of exactly one key: the --set for it, as "--set optimizer.lr=0.1" for "--lr=0.1" and
-// "--optimizer.lr=0.1", or "--set data.batch_size=VALUE" for "--batch-size". Otherwise "". [faults] has no such names.
+// If an unknown option has the name of exactly one key: the --set for it, as "--set optimizer.lr=0.1" for "--lr=0.1"
+// and "--optimizer.lr=0.1", or "--set data.batch_size=VALUE" for "--batch-size". Otherwise "". [faults] has no such
+// names.
 std::string setting_for_option(const std::string& option);
-
-// docs/config.md, from the table of keys that load() uses.
-std::string to_markdown();
 
 }  // namespace ddprun::config

@@ -62,31 +62,9 @@ bool Range::holds(double value) const {
   return std::isfinite(value) && (low_open ? value > low : value >= low) && (high_open ? value < high : value <= high);
 }
 
-const std::vector<Table>& tables() {
-  static const std::vector<Table> all = {
-      {"experiment", "What the run is called, and what it can be repeated by."},
-      {"launch", "How the ranks are started."},
-      {"comm", "How the ranks talk to one another."},
-      {"strategy", "How training is spread over the ranks."},
-      {"model", "What is trained."},
-      {"data", "What it is trained on."},
-      {"optimizer", "How the weights change."},
-      {"train", "How long, and with what arithmetic."},
-      {"checkpoint", "What is kept of the weights."},
-      {"log", "What is logged during a run."},
-      {"faults",
-       "A fault that one rank makes on purpose, so that you see what your set-up does then. A job has it in its first "
-       "start, not after a restart. See [reliability.md](reliability.md)."},
-  };
-  return all;
-}
-
-const std::vector<Key>& keys() {
-  static const std::vector<Key> all = [] {
-    std::vector<Key> both = describe_running();
-    for (Key& key : describe_learning()) both.push_back(std::move(key));
-    return both;
-  }();
+const std::vector<std::string>& tables() {
+  static const std::vector<std::string> all = {"experiment", "launch", "comm",       "strategy", "model", "data",
+                                               "optimizer",  "train",  "checkpoint", "log",      "faults"};
   return all;
 }
 
@@ -105,7 +83,7 @@ const Key* find_key(const std::string& full_name) {
 }
 
 bool is_table(const std::string& name) {
-  return std::any_of(tables().begin(), tables().end(), [&](const Table& table) { return table.name == name; });
+  return std::find(tables().begin(), tables().end(), name) != tables().end();
 }
 
 bool holds_options(const Key& key) {
@@ -126,9 +104,7 @@ std::string expectation(const Key& key) {
 std::string unknown_key(const std::string& table, const std::string& name) {
   const bool at_top = table.empty();
   std::vector<std::string> names = names_in(table);
-  for (const Table& other : tables()) {
-    if (at_top) names.push_back(other.name);
-  }
+  if (at_top) names.insert(names.end(), tables().begin(), tables().end());
   if (const std::string hint = did_you_mean(name, names); !hint.empty()) return "unknown key" + hint;
   for (const Key& key : keys()) {
     if (key.name() != name || key.table().empty()) continue;
@@ -155,10 +131,8 @@ std::string setting_for_option(const std::string& option) {
 }
 
 std::string unknown_table(const std::string& name) {
-  std::vector<std::string> names;
-  for (const Table& table : tables()) names.push_back(table.name);
-  const std::string hint = did_you_mean(name, names);
-  return "unknown table" + (hint.empty() ? "; the tables are " + listed(names) : hint);
+  const std::string hint = did_you_mean(name, tables());
+  return "unknown table" + (hint.empty() ? "; the tables are " + listed(tables()) : hint);
 }
 
 }  // namespace ddprun::config

@@ -1,5 +1,4 @@
-// The one description of every key of the config. Reading, the check for unknown keys, to_toml() and to_markdown() use
-// it.
+// The one description of every key of the config. Reading, the check for unknown keys and to_toml() use it.
 #pragma once
 
 #include <limits>
@@ -9,12 +8,6 @@
 #include <vector>
 
 #include "cli/config/experiment.hpp"
-
-// A key with its member, from one spelling, so that they always agree.
-#define DDPRUN_KEY(key, ...)                                                            \
-  Key {                                                                                 \
-    .path = #key, .member = [](Experiment& e) -> Member { return &e.key; }, __VA_ARGS__ \
-  }
 
 namespace ddprun::config {
 
@@ -29,15 +22,8 @@ enum class Form {
   part,      // a double: a fraction between 0 and 1, written as 0.1, or a count, written as an integer
 };
 
-// Which runs use a key.
-struct User {
-  const char* meaning;  // for the documentation
-  bool (*is_used)(const Experiment&);
-};
-inline constexpr User kDdp{"Used by ddp.", [](const Experiment& e) { return e.strategy.kind == "ddp"; }};
-inline constexpr User kDp{"Used by dp.", [](const Experiment& e) { return e.strategy.kind == "dp"; }};
-inline constexpr User kGpu{"Used where launch.device = \"cuda\".",
-                           [](const Experiment& e) { return e.launch.device == "cuda"; }};
+// Whether a run uses a key.
+using User = bool (*)(const Experiment&);
 
 // Both ends are included unless marked open.
 struct Range {
@@ -52,7 +38,7 @@ inline constexpr Range kDurations{0.001, 24 * 60 * 60};  // seconds
 struct Key {
   std::string path;  // of the member in Experiment, and so the key's full name: "launch.nproc"
   Member (*member)(Experiment&);
-  const User* user = nullptr;  // null: all runs
+  User user = nullptr;  // null: all runs
   Form form = Form::plain;
   Range range{};
   std::string count_word{};                     // allowed instead of an integer: "auto" or "all"; "": none
@@ -61,8 +47,7 @@ struct Key {
   std::string example{};                        // of a key that must be given; otherwise ""
   bool per_host = false;                        // each host of a run has its own value
   std::vector<std::string> per_host_options{};  // of a key with options: each host has its own value of these
-  std::string default_note{};                   // shown in the documentation instead of the default's value
-  std::string meaning{};
+  bool computed_default = false;                // the default follows from other keys or files: errors do not show it
 
   // "" for a key before the first table.
   std::string table() const { return path.substr(0, path.find('.') == std::string::npos ? 0 : path.find('.')); }
@@ -71,19 +56,9 @@ struct Key {
   int64_t word_value() const { return static_cast<int64_t>(range.low) - 1; }
 };
 
-// A table of the file.
-struct Table {
-  std::string name;
-  std::string meaning;
-};
-
 // In the order of the documentation and of to_toml().
-const std::vector<Table>& tables();
+const std::vector<std::string>& tables();
 const std::vector<Key>& keys();
-// Its two halves: how a run is started and distributed over the ranks; what is trained, on what data, and how.
-// docs/config.md is generated from it, so each sentence is written for the user.
-std::vector<Key> describe_running();
-std::vector<Key> describe_learning();
 
 // The key `name` of a table, or null.
 const Key* find_key(const std::string& table, const std::string& name);

@@ -18,7 +18,7 @@ void check_schema_version(const Document& document) {
   const auto version = written.value->value_exact<int64_t>();
   if (!version || *version == Experiment{}.schema_version) return;
   Errors other_scheme;
-  other_scheme.add_key(written.place, "schema_version",
+  other_scheme.add_key(written.location, "schema_version",
                        "this ddprun reads schema_version 1; use the ddprun that the file was written for");
   other_scheme.raise();
 }
@@ -26,8 +26,8 @@ void check_schema_version(const Document& document) {
 void read_all(const Document& document, Loaded& loaded, Errors& errors) {
   for (const auto& [name, written] : document.written()) {
     const std::string wrong = read_value(written, loaded.experiment);
-    if (!wrong.empty()) errors.add_key(written.place, name, wrong);
-    loaded.sources.note(name, written.place);
+    if (!wrong.empty()) errors.add_key(written.location, name, wrong);
+    loaded.sources.note(name, written.location);
   }
 }
 
@@ -71,8 +71,8 @@ void find_from_config(Experiment& experiment, const Sources& sources) {
   const fs::path folder = fs::path(sources.file()).parent_path();
   if (folder.empty() || descriptor_of(sources.file())) return;
   for (const auto& [key, path] : relative_paths(experiment)) {
-    const Place* place = sources.find(key);
-    if (place != nullptr && !place->on_command_line()) *path = (folder / *path).string();
+    const Location* location = sources.find(key);
+    if (location != nullptr && !location->on_command_line()) *path = (folder / *path).string();
   }
 }
 
@@ -108,16 +108,16 @@ void make_paths_absolute(Experiment& experiment) {
   for (const auto& [key, path] : relative_paths(experiment)) *path = fs::absolute(*path).string();
 }
 
-std::string error_text(const Place& place, const std::string& key, const std::string& what) {
-  return key + (place.value.empty() ? "" : " = " + place.value) + ": " + what;
+std::string error_text(const Location& location, const std::string& key, const std::string& what) {
+  return key + (location.value.empty() ? "" : " = " + location.value) + ": " + what;
 }
 
-void Errors::add(const Place& place, const std::string& text) {
-  lines_.push_back({place.order, place.where + ": " + text});
+void Errors::add(const Location& location, const std::string& text) {
+  lines_.push_back({location.order, location.where + ": " + text});
 }
 
-void Errors::add_key(const Place& place, const std::string& key, const std::string& what) {
-  add(place, error_text(place, key, what));
+void Errors::add_key(const Location& location, const std::string& key, const std::string& what) {
+  add(location, error_text(location, key, what));
   unsound_.insert(key);
 }
 
@@ -131,35 +131,35 @@ void Errors::raise() const {
 }
 
 const std::string& Sources::where(const std::string& key) const {
-  const Place* place = find(key);
-  return place == nullptr ? file_ : place->where;
+  const Location* location = find(key);
+  return location == nullptr ? file_ : location->where;
 }
 
-const Place* Sources::find(const std::string& key) const {
-  const auto found = places_.find(key);
-  return found == places_.end() ? nullptr : &found->second;
+const Location* Sources::find(const std::string& key) const {
+  const auto found = locations_.find(key);
+  return found == locations_.end() ? nullptr : &found->second;
 }
 
-Place place_of(const Sources& sources, const std::string& key) {
-  if (const Place* place = sources.find(key)) return *place;
-  Place place{.where = sources.file(), .value = "", .order = {0, 0}};
-  if (const Key* known = find_key(key); known != nullptr && !holds_options(*known) && known->default_note.empty()) {
+Location location_of(const Sources& sources, const std::string& key) {
+  if (const Location* location = sources.find(key)) return *location;
+  Location location{.where = sources.file(), .value = "", .order = {0, 0}};
+  if (const Key* known = find_key(key); known != nullptr && !holds_options(*known) && !known->computed_default) {
     Experiment defaults;
-    place.value = value_text(*known, defaults) + " (the default)";
+    location.value = value_text(*known, defaults) + " (the default)";
   }
-  return place;
+  return location;
 }
 
 std::string error(const Sources& sources, const std::string& key, const std::string& what) {
-  const Place place = place_of(sources, key);
-  return place.where + ": " + error_text(place, key, what);
+  const Location location = location_of(sources, key);
+  return location.where + ": " + error_text(location, key, what);
 }
 
 std::vector<std::string> unused_keys(const Experiment& experiment, const Sources& sources) {
   std::vector<std::string> names;
-  for (const auto& [name, place] : sources.places()) {
+  for (const auto& [name, location] : sources.locations()) {
     const Key* key = find_key(name);
-    if (key != nullptr && key->user != nullptr && !key->user->is_used(experiment)) names.push_back(name);
+    if (key != nullptr && key->user != nullptr && !key->user(experiment)) names.push_back(name);
   }
   return names;
 }

@@ -21,83 +21,12 @@ void write_keys(const std::string& table, Experiment& experiment, Which which, s
 std::string written(Experiment experiment, Which which) {
   std::string out;
   write_keys("", experiment, which, out);
-  for (const Table& table : tables()) {
-    out += "\n[" + table.name + "]\n";
-    write_keys(table.name, experiment, which, out);
+  for (const std::string& table : tables()) {
+    out += "\n[" + table + "]\n";
+    write_keys(table, experiment, which, out);
   }
   return out;
 }
-
-std::string code(const std::string& text) {
-  return "`" + text + "`";
-}
-
-std::string default_text(const Key& key) {
-  if (!key.example.empty()) return "(required)";
-  Experiment defaults;
-  const std::string value = value_text(key, defaults);
-  const std::string note = key.default_note;
-  if (note.empty()) return code(value);
-  return value.empty() ? note : code(value) + ": " + note;
-}
-
-// "`interface`, `devices` and `debug_file`"
-std::string differing_options(const Key& key) {
-  const auto& names = key.per_host_options;
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + code(names[i]);
-  }
-  return text;
-}
-
-std::string meaning(const Key& key) {
-  std::string text = key.meaning;
-  if (key.user != nullptr) text += std::string(" ") + key.user->meaning;
-  if (key.per_host) text += " May differ between hosts.";
-  if (!key.per_host_options.empty()) text += ' ' + differing_options(key) + " may differ between hosts.";
-  return text;
-}
-
-constexpr const char* introduction =
-    R"(<!-- Made from the table of keys in cli/config/keys.hpp. The test "docs/config.md" renews it: see there. -->
-# The configuration
-
-An experiment is one TOML file. Every key has one meaning and one place; a key that is not listed here is an error, and
-all errors are reported together, with line, column and the nearest right name:
-
-```
-exp.toml:12:13: comm.algorithm = "rign": expected "auto", "ring", "tree", "halving_doubling", "doubling" or "hierarchical" (did you mean "ring"?)
-```
-
-`ddprun --config exp.toml --set table.key=value` overrides a key, any number of times; the last one counts. The value is
-written as in TOML, and a bare word is a string: `--set train.epochs=3 --set comm.algorithm=tree`. A key that takes a
-string also takes a number or a date without quotes: `--set experiment.name=$SLURM_JOB_ID`. Options are set one by one:
-`--set model.options.width=64`.
-
-Durations are strings with a unit: `"500ms"`, `"30s"`, `"2m"`, `"1h"`. Sizes in MiB are numbers. Keys that the chosen
-strategy or optimizer does not use are allowed, so that one file can be varied, and named in one line of the log. Several
-ranks are refused for a strategy that trains in one process: always if the command line asks for them (`-n`,
-`--set launch.nproc`), and for a file that gives `launch.nproc` and no `strategy.kind`.
-The run folder holds the resolved configuration, with every key written out; running that file again is the same run.
-
-Files and folders that a config names as input are relative to the folder of the config: `data.root`, `data.difficulty`,
-`model.weights`, `checkpoint.resume`, `comm.options.tuning`, and a plugin that is named by its path. With `--set`, and in
-a config from a pipe (`--config /dev/stdin`), they are relative to the current folder. What a run writes
-(`experiment.output`, `launch.log_dir`) is relative to the current folder.
-
-All ranks of a run must have the same configuration. They compare it before the first step. Only keys
-that "may differ between hosts" can have another value on each host.
-
-The smallest experiment:
-
-```toml
-[model]
-name = "linear"
-[data]
-name = "linear"
-```
-)";
 
 struct Rule {
   std::string_view name;  // of a key, or of a table: "data."
@@ -153,25 +82,6 @@ Options shared_options(Options options) {
   for (const std::string& name : find_key("comm.options")->per_host_options) options.erase(name);
   if (const auto tuning = options.find("tuning"); tuning != options.end()) tuning->second = "given";
   return options;
-}
-
-std::string to_markdown() {
-  std::string out = introduction;
-  const auto rows = [&](const std::string& table) {
-    out += "\n| key | value | default | meaning |\n| --- | --- | --- | --- |\n";
-    for (const Key& key : keys()) {
-      if (key.table() != table) continue;
-      out += "| " + code(key.name()) + " | " + expectation(key) + " | " + default_text(key) + " | " + meaning(key) +
-             " |\n";
-    }
-  };
-  out += "\n## Before the first table\n";
-  rows("");
-  for (const Table& table : tables()) {
-    out += "\n## [" + table.name + "]\n" + table.meaning + "\n";
-    rows(table.name);
-  }
-  return out;
 }
 
 std::map<std::string, std::string> key_values(const Experiment& experiment) {

@@ -40,7 +40,7 @@ std::vector<int> gpus_of(const config::Experiment& experiment, int local_rank, i
   return gpus;
 }
 
-// Calls `work`; in front of its error puts the place of the key that requires GPUs.
+// Calls `work`; in front of its error puts the location of the key that requires GPUs.
 template <class Work>
 auto at_key(const config::Loaded& loaded, Work work) {
   const char* const key = loaded.sources.given("launch.devices") ? "launch.devices" : "launch.device";
@@ -66,8 +66,8 @@ void check_devices(const config::Loaded& loaded, int ranks) {
 }
 
 std::optional<int> explicit_nproc(const config::Loaded& loaded) {
-  const config::Place* place = loaded.sources.find("launch.nproc");
-  const bool given = place != nullptr && place->on_command_line() && loaded.experiment.launch.nproc > 0;
+  const config::Location* location = loaded.sources.find("launch.nproc");
+  const bool given = location != nullptr && location->on_command_line() && loaded.experiment.launch.nproc > 0;
   return given ? std::optional(static_cast<int>(loaded.experiment.launch.nproc)) : std::nullopt;
 }
 

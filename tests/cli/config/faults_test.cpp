@@ -6,7 +6,7 @@
 using ddprun::testing::errors_of;
 using ddprun::testing::required;
 
-TEST_CASE("an unknown key is reported at its place, with the nearest name of its table") {
+TEST_CASE("an unknown key is reported at its location, with the nearest name of its table") {
   CHECK(errors_of("[launch]\n  nprco = 2" + required) ==
         "exp.toml:2:3: launch.nprco: unknown key (did you mean \"nproc\"?)");
 }

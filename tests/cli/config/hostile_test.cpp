@@ -55,7 +55,7 @@ TEST_CASE("a file that cannot be read gives one line that says why") {
   CHECK(error_of(locked) == locked + ": cannot be read (Permission denied); give a TOML file");
 }
 
-TEST_CASE("a syntax error names its place") {
+TEST_CASE("a syntax error names its location") {
   CHECK(errors_of("[train]\nepochs = \n").starts_with("exp.toml:2:10: Error while parsing key-value pair"));
   CHECK(errors_of("a = 1\na = 2\n").starts_with("exp.toml:2:"));
   const std::string unquoted = errors_of("[model]\nname = linear  # as in the tutorial\n");
@@ -78,7 +78,7 @@ TEST_CASE("input made to exhaust stack or memory is refused") {
         "exp.toml:1:14: comm.check = a long text: expected \"fingerprint\" or \"off\"");
 }
 
-TEST_CASE("random files and overrides load or give a usage error with a place in every line") {
+TEST_CASE("random files and overrides load or give a usage error with a location in every line") {
   CHECK(rc::check([] {
     const std::string text = *hostile_text();
     const auto overrides = *rc::gen::container<std::vector<std::string>>(

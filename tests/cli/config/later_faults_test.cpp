@@ -8,7 +8,7 @@ using namespace ddprun;
 using testing::load_text;
 using testing::required;
 
-TEST_CASE("an error found later names the key's place and value") {
+TEST_CASE("an error found later names the key's location and value") {
   const config::Sources sources =
       load_text("[comm]\nalgorithm = \"rign\"\noptions.speed = 3" + required, {"comm.backend=glo"}).sources;
   CHECK(config::error(sources, "comm.algorithm", expected_one_of("rign", {"auto", "ring", "tree"})) ==
