@@ -21,6 +21,22 @@ inline Argv operator+(Argv a, const Argv& b) {
   return a;
 }
 
+// A training on two ranks that needs no files.
+inline const std::string kLinearOnTwoRanks = R"(
+[launch]
+nproc = 2
+[comm]
+backend = "gloo"
+algorithm = "ring"
+[strategy]
+kind = "ddp"
+[model]
+name = "linear"
+[data]
+name = "linear"
+batch_size = 64
+)";
+
 // The folder of one test: the config, the runs, and a private folder for temporary files and job folders, so that
 // leftovers there come from this test.
 class Workplace {
