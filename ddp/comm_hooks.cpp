@@ -1,4 +1,4 @@
-#include "ddp/comm_hooks.hpp"
+#include "ddp/group_state.hpp"
 
 #include <memory>
 #include <sstream>
@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "ddp/group_state.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun {
@@ -57,7 +56,7 @@ void copy_if_assigned(const std::string& member, const torch::Tensor& now, const
 }
 
 // What a hook has of a bucket. Between two steps that is only the payload: the bucket may be freed.
-struct Kept {
+struct HookedBucket {
   void open(const train::BucketedReducer& reducer, const train::Bucket& bucket, std::size_t index) {
     const auto before = buffer.lock();
     const bool is_rebuilt = before.get() != bucket.flat().unsafeGetTensorImpl();
@@ -101,31 +100,31 @@ namespace ddp {
 
 void register_comm_hook(train::GradientSync& sync, const Group& group, CommHook hook) {
   train::BucketedReducer& reducer = sync.reducer();
-  const auto kept = std::make_shared<std::vector<Kept>>();  // by bucket
+  const auto buckets = std::make_shared<std::vector<HookedBucket>>();
   const bool has_complete = hook.complete != nullptr;
   train::BucketHook stages;
-  stages.prepare = [&reducer, kept, group, prepare = std::move(hook.prepare)](const train::Bucket& bucket,
+  stages.prepare = [&reducer, buckets, group, prepare = std::move(hook.prepare)](const train::Bucket& bucket,
                                                                               std::size_t index) {
     const torch::NoGradGuard no_grad;
-    if (index == 0) kept->resize(reducer.bucket_count());  // no bucket is being reduced
-    kept->at(index).open(reducer, bucket, index);
-    if (prepare) prepare(kept->at(index).full, group);
+    if (index == 0) buckets->resize(reducer.bucket_count());  // no bucket is being reduced
+    buckets->at(index).open(reducer, bucket, index);
+    if (prepare) prepare(buckets->at(index).full, group);
   };
-  stages.reduce = [kept, has_complete, group, reduce = std::move(hook.reduce)](const train::Bucket& bucket,
+  stages.reduce = [buckets, has_complete, group, reduce = std::move(hook.reduce)](const train::Bucket& bucket,
                                                                                std::size_t index) {
     const torch::NoGradGuard no_grad;
     group.state().bytes = 0;
     const ForBucket for_bucket(group.state(), index);
-    reduce(kept->at(index).full, group);
-    if (!has_complete) kept->at(index).close(bucket);
+    reduce(buckets->at(index).full, group);
+    if (!has_complete) buckets->at(index).close(bucket);
     return train::Reduced{group.state().execution, group.state().bytes};
   };
   if (has_complete) {
-    stages.complete = [kept, group, complete = std::move(hook.complete)](const train::Bucket& bucket,
+    stages.complete = [buckets, group, complete = std::move(hook.complete)](const train::Bucket& bucket,
                                                                          std::size_t index) {
       const torch::NoGradGuard no_grad;
-      complete(kept->at(index).full, group);
-      kept->at(index).close(bucket);
+      complete(buckets->at(index).full, group);
+      buckets->at(index).close(bucket);
     };
   }
   reducer.set_hook(std::move(stages));

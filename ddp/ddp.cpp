@@ -13,10 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "ddp/comm_hooks.hpp"
 #include "ddp/group_state.hpp"
 #include "ddp/module_watch.hpp"
-#include "ddp/same_tensors.hpp"
+#include "ddp/share.hpp"
 #include "ddprun/error.hpp"
 #include "train/reduce/gradient_sync.hpp"
 #include "train/tensor/parameters.hpp"

@@ -1,13 +1,15 @@
-// What a Group is a handle on.
+// What a Group is a handle on, and its communication hooks.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <memory>
 
+#include "ddprun/comm_hooks.hpp"
 #include "ddprun/group.hpp"
 #include "launch/progress.hpp"
 #include "train/reduce/bucket_transport.hpp"
+#include "train/reduce/gradient_sync.hpp"
 
 namespace ddprun {
 
@@ -28,6 +30,9 @@ struct Group::State : std::enable_shared_from_this<Group::State> {
 };
 
 namespace ddp {
+
+// `group` has the backend of `sync`, which uses the hook from its next step on. Call it on all ranks.
+void register_comm_hook(train::GradientSync& sync, const Group& group, CommHook hook);
 
 // A group of the ranks of `backend`, which must outlive the group.
 Group group_of(CommBackend& backend, std::chrono::milliseconds timeout, torch::Device device);

@@ -14,7 +14,7 @@
 #include "ddprun/error.hpp"
 #include "launch/cores.hpp"
 #include "launch/failure.hpp"
-#include "launch/meeting.hpp"
+#include "launch/rendezvous.hpp"
 #include "launch/world.hpp"
 #include "plugin/registry.hpp"
 #include "train/device/cuda.hpp"
@@ -47,7 +47,7 @@ pid_t pid_of_rank = 0;
   Error error = ddp::current_error();
   std::shared_ptr<ddp::JoinedState> state;
   if (const std::unique_lock lock(current_mutex, std::try_to_lock); lock) state = current.lock();
-  if (state != nullptr) error = ddp::first_cause(state->meeting, error);
+  if (state != nullptr) error = ddp::first_cause(state->rendezvous, error);
   std::fflush(nullptr);
   std::_Exit(static_cast<int>(launch::report_failure(error.code(), error.what())));
 }
@@ -113,13 +113,13 @@ JoinedState::~JoinedState() {
   joined.backend.reset();
   // A rank that an exception ends has not finished: the others see that it is lost.
   const bool finished = std::uncaught_exceptions() == 0;
-  if (finished && parent == nullptr && meeting.link != nullptr) meeting.link->finish();
+  if (finished && parent == nullptr && rendezvous.link != nullptr) rendezvous.link->finish();
 }
 
 void JoinedState::set_progress(launch::Progress progress) const {
   if (parent != nullptr) return parent->set_progress(progress);
   if (table != nullptr) table->set(world.local_rank, progress);
-  if (meeting.link != nullptr) meeting.link->progress().set(world.local_rank, progress);
+  if (rendezvous.link != nullptr) rendezvous.link->progress().set(world.local_rank, progress);
 }
 
 void JoinedState::join(const GroupOptions& wanted, const std::string& whose) {
@@ -135,7 +135,7 @@ void JoinedState::join(const GroupOptions& wanted, const std::string& whose) {
     const auto plugin = plugin::Registry::standard({}).comm(options.backend);
     const std::string function = parent == nullptr ? "init()" : "split()";
     launch::compare_identities(
-        *meeting.store, world.rank, world.size, identity(options, *plugin.table), timeout,
+        *rendezvous.store, world.rank, world.size, identity(options, *plugin.table), timeout,
         {.differ = "do not form one group", .advice = "call " + function + " with the same options on all ranks"});
     joined = join_backend({.plugin = plugin.table,
                            .device = device,
@@ -145,7 +145,7 @@ void JoinedState::join(const GroupOptions& wanted, const std::string& whose) {
                            .options = options.options,
                            .part = name,
                            .whose = whose},
-                          world, meeting);
+                          world, rendezvous);
   }
   backend = joined.backend.get();
 }
@@ -160,10 +160,10 @@ Group init(const GroupOptions& options) {
     if (const auto found = launch::discover(std::nullopt)) world = *found;
     world.insecure = options.insecure;
     if (world.size > 1) {
-      state->meeting = ddp::meet(world, options.timeout, options.exit_on_error);
+      state->rendezvous = ddp::join_rendezvous(world, options.timeout, options.exit_on_error);
       use_own_cores(world);
     }
-    job = new Job{world, world.is_own() ? std::move(state->meeting.store) : nullptr};
+    job = new Job{world, world.is_own() ? std::move(state->rendezvous.store) : nullptr};
   } else {
     refuse_next_group(*job);
     world = job->world;
@@ -180,7 +180,7 @@ Group init(const GroupOptions& options) {
   }
   if (world.is_own()) {
     if (number > 0) state->name = "-init" + std::to_string(number);
-    state->meeting.store = launch::prefixed_store(*job->store, "init" + std::to_string(number) + ":");
+    state->rendezvous.store = launch::prefixed_store(*job->store, "init" + std::to_string(number) + ":");
     state->table = launch::ProgressTable::open(world.job_dir, world.local_size);
   }
   state->set_progress({0, Phase::rendezvous, -1});

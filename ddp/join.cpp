@@ -8,15 +8,15 @@
 #include "comm/plugin_backend.hpp"
 #include "comm/shared_table.hpp"
 #include "launch/failure.hpp"
-#include "launch/meeting.hpp"
+#include "launch/rendezvous.hpp"
 #include "launch/signals.hpp"
 #include "train/reduce/staged_backend.hpp"
 
 namespace ddprun::ddp {
 
-Meeting meet(launch::World& world, std::chrono::milliseconds timeout, bool ends_process) {
-  Meeting meeting{launch::open_any_store(world, timeout), nullptr};
-  if (meeting.store == nullptr || world.is_own()) return meeting;
+Rendezvous join_rendezvous(launch::World& world, std::chrono::milliseconds timeout, bool ends_process) {
+  Rendezvous rendezvous{launch::open_any_store(world, timeout), nullptr};
+  if (rendezvous.store == nullptr || world.is_own()) return rendezvous;
   const auto exit = [ends_process](ExitCode code, const std::string& cause) {
     if (!ends_process) return;  // the next collective throws
     // It ends this rank even if nobody reads stderr.
@@ -29,16 +29,16 @@ Meeting meet(launch::World& world, std::chrono::milliseconds timeout, bool ends_
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     std::_Exit(static_cast<int>(launch::report_failure(code, cause)));
   };
-  meeting.link = std::make_unique<launch::RankLink>(world.server, world, timeout, exit);
-  return meeting;
+  rendezvous.link = std::make_unique<launch::RankLink>(world.server, world, timeout, exit);
+  return rendezvous;
 }
 
-Error first_cause(const Meeting& meeting, const Error& error) {
-  if (meeting.link == nullptr) return error;
-  return meeting.link->failed(error).value_or(error);
+Error first_cause(const Rendezvous& rendezvous, const Error& error) {
+  if (rendezvous.link == nullptr) return error;
+  return rendezvous.link->failed(error).value_or(error);
 }
 
-Joined join_backend(const JoinSettings& settings, const launch::World& world, const Meeting& meeting) {
+Joined join_backend(const JoinSettings& settings, const launch::World& world, const Rendezvous& rendezvous) {
   comm::JoinOptions options;
   options.rank = world.rank;
   options.size = world.size;
@@ -48,12 +48,12 @@ Joined join_backend(const JoinSettings& settings, const launch::World& world, co
   options.options = settings.options;
   options.address = world.address;
   options.whose = settings.whose;
-  if (meeting.link != nullptr) options.abort_flag = meeting.link->abort_flag();
+  if (rendezvous.link != nullptr) options.abort_flag = rendezvous.link->abort_flag();
   const bool on_gpu = !settings.device.is_cpu();
   if (on_gpu && comm::memory_given(*settings.plugin, Memory::cuda, settings.stage_through_host) == Memory::cuda) {
     options.device = settings.device.index();
   }
-  options.allgather = meeting.store->numbered_allgather("join", world.rank, world.size, settings.deadline);
+  options.allgather = rendezvous.store->numbered_allgather("join", world.rank, world.size, settings.deadline);
   auto adapter = comm::join(*settings.plugin, options);
   comm::PluginBackend& plugin = *adapter;
   Joined joined{std::move(adapter), plugin.recorder()};

@@ -1,4 +1,4 @@
-// How the ranks of one job meet, and join a backend.
+// The rendezvous of the ranks of one job, and how they join a backend.
 #pragma once
 
 #include <torch/torch.h>
@@ -18,19 +18,19 @@
 
 namespace ddprun::ddp {
 
-// The ranks have met, and can exchange texts.
-struct Meeting {
-  std::unique_ptr<Store> store;            // null for world size 1
+// After it the ranks can exchange texts.
+struct Rendezvous {
+  std::unique_ptr<Store> store;    // null for world size 1
   std::shared_ptr<launch::RankLink> link;  // under another launcher; otherwise null
 };
 
 // Joins the store, and links the ranks if another launcher started them. Sets what `world` lacks: which ranks are on
 // this host, and their cores. ends_process: a linked rank that still runs 2 s after another one has failed ends with
 // this cause. Collective. Throws Error(rendezvous).
-Meeting meet(launch::World& world, std::chrono::milliseconds timeout, bool ends_process = true);
+Rendezvous join_rendezvous(launch::World& world, std::chrono::milliseconds timeout, bool ends_process = true);
 
 // What this rank ends with, after `error`: the first cause, if it only lost a peer. Reports the error to linked ranks.
-Error first_cause(const Meeting& meeting, const Error& error);
+Error first_cause(const Rendezvous& rendezvous, const Error& error);
 
 struct JoinSettings {
   const ddprun_comm_plugin* plugin = nullptr;
@@ -50,7 +50,7 @@ struct Joined {
   std::shared_ptr<comm::FlightRecorder> recorder;
 };
 
-// For more than one rank. `meeting` outlives the backend. Collective. Throws as comm::join.
-Joined join_backend(const JoinSettings& settings, const launch::World& world, const Meeting& meeting);
+// For more than one rank. `rendezvous` outlives the backend. Collective. Throws as comm::join.
+Joined join_backend(const JoinSettings& settings, const launch::World& world, const Rendezvous& rendezvous);
 
 }  // namespace ddprun::ddp

@@ -28,7 +28,7 @@ struct JoinedState final : Group::State {
   GroupOptions options;
   launch::World world;
   int job_rank = 0;  // this rank's number in the job
-  Meeting meeting;
+  Rendezvous rendezvous;
   std::unique_ptr<launch::ProgressTable> table;  // of the job, under ddprun's launcher; otherwise null
   Joined joined;
   int splits = 0, barriers = 0;  // calls until now

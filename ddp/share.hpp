@@ -1,4 +1,4 @@
-// Exchanges texts and errors between the ranks, outside of a training step.
+// What the ranks exchange outside of a training step: texts and errors; and whether all have the same module.
 #pragma once
 
 #include <chrono>
@@ -9,6 +9,7 @@
 
 #include "ddprun/comm_backend.hpp"
 #include "ddprun/error.hpp"
+#include "train/tensor/parameters.hpp"
 
 namespace ddprun::ddp {
 
@@ -21,5 +22,18 @@ Error current_error();
 std::optional<Error> error_of(const std::function<void()>& work);
 // If at least one rank has an error, every rank throws that of the lowest one. Collective.
 void throw_first(CommBackend& backend, const std::optional<Error>& mine, std::chrono::milliseconds timeout);
+
+// "Float [10, 3]", and the strides of a tensor that is not contiguous.
+std::string form_of(const torch::Tensor& tensor);
+
+// Compares lines of text that describe `what`. Collective. On a difference, every rank throws the same
+// Error(rendezvous), which quotes the first lines that differ.
+void require_same_lines(CommBackend& backend, const std::string& what, const std::string& lines,
+                        std::chrono::milliseconds timeout);
+
+// Compares names, dtypes and shapes, in order. Collective. On a difference, every rank throws the same
+// Error(rendezvous), which names the first tensor that differs.
+void require_same_tensors(CommBackend& backend, const std::vector<train::NamedTensor>& tensors,
+                          std::chrono::milliseconds timeout);
 
 }  // namespace ddprun::ddp

@@ -9,7 +9,7 @@
 #include "ddprun/error.hpp"
 #include "ddprun/group.hpp"
 #include "ddprun/plugin/host_identity.hpp"
-#include "launch/meeting.hpp"
+#include "launch/rendezvous.hpp"
 
 namespace ddprun {
 namespace {
@@ -100,8 +100,8 @@ std::optional<Group> split_by(const std::shared_ptr<JoinedState>& parent, int co
   state->name = parent->name + part;
   state->world = world_of(parent->world, members, static_cast<int>(here - members.begin()));
   if (state->world.size > 1) {
-    state->meeting.store = launch::prefixed_store(*parent->meeting.store, "split" + part + ":");
-    state->meeting.link = parent->meeting.link;
+    state->rendezvous.store = launch::prefixed_store(*parent->rendezvous.store, "split" + part + ":");
+    state->rendezvous.link = parent->rendezvous.link;
   }
   GroupOptions wanted = options.value_or(parent->options);
   if (wanted.backend.empty()) wanted.backend = parent->options.backend;
@@ -136,7 +136,7 @@ void Group::monitored_barrier(std::optional<std::chrono::milliseconds> timeout) 
   if (size() == 1) return;
   const std::string name = "monitored_barrier-" + std::to_string(all->barriers++);
   try {
-    all->meeting.store->allgather(name, rank(), size(), "", timeout.value_or(all->timeout));
+    all->rendezvous.store->allgather(name, rank(), size(), "", timeout.value_or(all->timeout));
   } catch (const Error& error) {
     if (error.code() != ExitCode::rendezvous) throw;
     throw CommError(CommStatus::timeout,

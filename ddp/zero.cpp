@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ddp/group_state.hpp"
-#include "ddp/same_tensors.hpp"
+#include "ddp/share.hpp"
 #include "ddprun/error.hpp"
 #include "train/optim/optimizers.hpp"
 #include "train/tensor/tensor_buffer.hpp"

@@ -80,7 +80,7 @@ ExitCode report_failure(ExitCode code, const std::string& message) {
   if (job_dir != nullptr && rank != nullptr) {
     report_failure(job_dir, std::atoi(rank), code, message);
   } else if (code == ExitCode::usage || code == ExitCode::plugin) {
-    log::always(message);  // the lines begin with the place in the config
+    log::always(message);  // the lines begin with the location in the config
   } else if (code == ExitCode::interrupted || code == ExitCode::terminated) {
     log::always("ddprun: " + message);
   } else {

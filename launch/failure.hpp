@@ -27,7 +27,8 @@ inline auto fields(Failure& failure) {  // for ByteWriter and ByteReader
 void report_failure(const std::string& job_dir, int rank, ExitCode code, const std::string& message) noexcept;
 
 // Reports a failure of this process: to our own launcher if it is one of its ranks (the launcher prints the first cause
-// once, at the end), otherwise to stderr; and to the file TORCHELASTIC_ERROR_FILE if torchrun names one. Returns `code`.
+// once, at the end), otherwise to stderr; and to the file TORCHELASTIC_ERROR_FILE if torchrun names one. Returns
+// `code`.
 ExitCode report_failure(ExitCode code, const std::string& message);
 
 // What to report of an exception.
@@ -38,10 +39,10 @@ std::string error_message(const std::exception& error);
 std::optional<Failure> failure_of(const std::string& job_dir, int rank);
 std::optional<Failure> first_failure(const std::string& job_dir);
 
-// A rank that a signal ends because of its own error says where it was: "fetch (libddprun_dataset_faces.so)". Any
+// A rank that a signal ends because of its own error reports where it was: "fetch (libddprun_dataset_faces.so)". Any
 // thread. Does not throw.
 void report_crash(const std::string& job_dir, int rank, const std::string& where) noexcept;
-// What `rank` said; "" if nothing.
+// What `rank` reported; "" if nothing.
 std::string crash_of(const std::string& job_dir, int rank);
 
 }  // namespace ddprun::launch

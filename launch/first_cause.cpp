@@ -124,18 +124,18 @@ std::string elsewhere(const RankEnd& cause, const std::vector<RankEnd>& ends) {
   if (cause.lost > 0) return lost_too(cause, ends);
   if (class_of(cause) == Class::hung) return first_echo(ends);
   if (!cause.failure || !is_consequence(cause)) return "";
-  std::map<std::string, std::vector<int>> by_place;
+  std::map<std::string, std::vector<int>> by_position;
   for (const RankEnd& end : ends) {
-    if (end.lost == 0) by_place[text(end.progress)].push_back(end.rank);
+    if (end.lost == 0) by_position[text(end.progress)].push_back(end.rank);
   }
-  by_place.erase(text(cause.progress));
-  std::vector<std::pair<std::string, std::vector<int>>> places(by_place.begin(), by_place.end());
-  std::stable_sort(places.begin(), places.end(),
+  by_position.erase(text(cause.progress));
+  std::vector<std::pair<std::string, std::vector<int>>> positions(by_position.begin(), by_position.end());
+  std::stable_sort(positions.begin(), positions.end(),
                    [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   std::string line;
-  for (const auto& [place, ranks] : places) {
+  for (const auto& [position, ranks] : positions) {
     const std::string verb = !line.empty() ? "" : ranks.size() == 1 ? " was" : " were";
-    line += (line.empty() ? "; " : ", ") + rank_list(ranks) + verb + " in " + place;
+    line += (line.empty() ? "; " : ", ") + rank_list(ranks) + verb + " in " + position;
   }
   return line;
 }

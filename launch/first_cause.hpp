@@ -24,7 +24,7 @@ struct RankEnd {
   bool hung = false;               // it had been named as a rank that hangs, and did not move any more
   std::optional<Failure> failure;  // what the rank itself reported
   Progress progress;               // its last progress
-  std::string crash;               // signal: where the rank was, as it said itself; often ""
+  std::string crash;               // signal: where the rank was, as it reported itself; often ""
   bool memory_limit = false;       // the kernel killed a process of this job at its memory limit
   int lost = 0;                    // the number of ranks, from `rank`, of a node that was lost; otherwise 0
   bool silent = false;             // lost: nothing came from there any more; otherwise its connection has ended
@@ -47,10 +47,10 @@ ExitCode exit_code_of(const RankEnd& cause, bool users_program = false);
 // first one, and no bucket outside an allreduce. It has several lines if the rank's report has.
 std::string describe(const RankEnd& cause);
 
-// What happened on other ranks, as the end of the message. If the cause is a rank that lost its peers: the ranks that
-// were in another place: "; rank 1 was in step 57 phase data, ranks 2 and 3 in step 56 phase barrier"; the smallest
-// group first, because it is the likeliest cause. If the cause is a lost node: the other lost nodes. If the cause is a
-// rank that hung: the first report of a rank that waited for it. Otherwise "".
+// What happened on other ranks, as the end of the message. If the cause is a rank that lost its peers: the ranks at another
+// position: "; rank 1 was in step 57 phase data, ranks 2 and 3 in step 56 phase barrier"; the smallest group first,
+// because it is the likeliest cause. If the cause is a lost node: the other lost nodes. If the cause is a rank that hung:
+// the first report of a rank that waited for it. Otherwise "".
 std::string elsewhere(const RankEnd& cause, const std::vector<RankEnd>& ends);
 
 }  // namespace ddprun::launch

@@ -5,7 +5,7 @@
 #include "ddprun/error.hpp"
 #include "launch/failure.hpp"
 #include "launch/job_folder.hpp"
-#include "launch/meeting.hpp"
+#include "launch/rendezvous.hpp"
 
 namespace ddprun::launch {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr std::chrono::microseconds kLongestPause{1000};  // between two looks for a key
+constexpr std::chrono::microseconds kLongestPause{1000};  // between two tests for a key
 constexpr std::size_t kLongestName = 255;  // NAME_MAX of common Linux file systems
 
 // "key.", then the key with all characters but letters, digits, '-' and '_' as %XX. So each key has a unique name

@@ -60,7 +60,7 @@ bool JobOutput::read(int rank, Stream stream, UniqueFd& pipe) {
   if (!pipe) return false;
   std::array<char, 65536> buffer;
   const ssize_t got = ::read(pipe.get(), buffer.data(), buffer.size());
-  if (got > 0) feed(rank, stream, {buffer.data(), static_cast<std::size_t>(got)});
+  if (got > 0) add_bytes(rank, stream, {buffer.data(), static_cast<std::size_t>(got)});
   if (got == 0) {
     finish(rank, stream);
     pipe.reset();
@@ -73,7 +73,7 @@ void JobOutput::finish(int rank) {
   finish(rank, Stream::err);
 }
 
-void JobOutput::feed(int rank, Stream stream, std::string_view bytes) {
+void JobOutput::add_bytes(int rank, Stream stream, std::string_view bytes) {
   log(rank, bytes);
   if (first_ + rank == 0) {
     screen(stream).pass(bytes);
@@ -116,7 +116,7 @@ void JobOutput::write_some() {
     screen->release_due(Screen::Clock::now());
     screen->write_some();
     if (screen->broken() == 0 || std::exchange(warned_, true)) continue;
-    say(std::string("ddprun: warning: the output of the ranks is dropped from here on: ") +
+    print(std::string("ddprun: warning: the output of the ranks is dropped from here on: ") +
         std::strerror(screen->broken()));
   }
 }
@@ -145,7 +145,7 @@ void JobOutput::log(int rank, std::string_view bytes) {
   UniqueFd& file = logs_[static_cast<std::size_t>(rank)];
   const int error = file ? write_all(file.get(), bytes) : 0;
   if (error == 0) return;
-  say("ddprun: warning: the log of rank " + std::to_string(first_ + rank) + " ends here: " + std::strerror(error));
+  print("ddprun: warning: the log of rank " + std::to_string(first_ + rank) + " ends here: " + std::strerror(error));
   file.reset();
 }
 

@@ -28,7 +28,7 @@ class JobOutput {
   void finish(int rank);  // its end: unfinished lines are written as whole lines
 
   // A line of the launcher itself, on stderr.
-  void say(std::string_view text) { screen(Stream::err).last_line(text); }
+  void print(std::string_view text) { screen(Stream::err).last_line(text); }
 
   bool full() const;  // read no more output for now
   // For a poll loop: adds the descriptors on which something is waiting to be written.
@@ -51,7 +51,7 @@ class JobOutput {
   std::vector<Screen*> screens() const;
   Screen& screen(Stream stream) const { return stream == Stream::err && err_ ? *err_ : *out_; }
   bool read(int rank, Stream stream, UniqueFd& pipe);
-  void feed(int rank, Stream stream, std::string_view bytes);
+  void add_bytes(int rank, Stream stream, std::string_view bytes);
   void finish(int rank, Stream stream);
   void log(int rank, std::string_view bytes);
   void emit(int rank, Stream stream, std::string_view line);

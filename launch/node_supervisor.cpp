@@ -30,10 +30,10 @@ using std::chrono::milliseconds;
 // The time from the first failure until the other ranks are killed. Failures that follow from it arrive meanwhile, and
 // one of them may turn out to be the first cause.
 constexpr milliseconds kCollect{100};
-// The longest time between two looks at the ranks, so that a slow rank is named within a few steps; and between two
+// The longest time between two checks of the ranks, so that a slow rank is named within a few steps; and between two
 // messages about their progress to node 0, which may get them from many nodes.
-constexpr milliseconds kLook{50}, kReport{1000};
-// How old the place of a rank may be. On one host two looks must agree: ranks do not end a step at the same moment.
+constexpr milliseconds kPollInterval{50}, kReport{1000};
+// How old the progress of a rank may be. On one host two checks must agree: ranks do not end a step at the same moment.
 constexpr milliseconds kAgeHere{25}, kAgeOfOthers{1200};
 // How long a node waits until the others have reported how their ranks ended: longer than it takes to notice a lost
 // node.
@@ -70,13 +70,13 @@ class Supervisor {
     // All ranks have ended and other signals have their old handlers, so a user can interrupt the wait for a slow
     // reader.
     if (broken_off && job_.advice && !(job_.max_restarts > 0 && verdict.may_restart())) {
-      if (const std::string advice = job_.advice(); !advice.empty()) output_.say(advice);
+      if (const std::string advice = job_.advice(); !advice.empty()) output_.print(advice);
     }
-    if (!verdict.text.empty()) output_.say(verdict.text);
+    if (!verdict.text.empty()) output_.print(verdict.text);
     output_.flush();
     if (const std::string lost = output_.lost(); verdict.code == ExitCode::ok && !lost.empty()) {
       verdict = {ExitCode::failure, "ddprun: failed: cannot write the output to " + lost};
-      output_.say(verdict.text);
+      output_.print(verdict.text);
       output_.flush();
     }
     return verdict;
@@ -128,31 +128,31 @@ class Supervisor {
     if (peers_ != nullptr && peers_->connected()) entries.push_back({peers_->fd(), POLLIN, 0});
     ::poll(entries.data(), entries.size(), poll_timeout());
 
-    hear_peers();
+    receive_from_peers();
     for (int rank = 0; rank < job_.nproc && !output_.full(); ++rank) output_.read(rank, ranks_->child(rank));
     while (const auto signal = signals.next()) {
       if (*signal == SIGUSR2) ranks_->send(SIGUSR2);
       if (*signal != SIGCHLD && *signal != SIGUSR2) on_stop_signal(*signal);
     }
-    if (ranks_->look() || ranks_->stopped_too_long()) begin_to_fail();
-    for (const std::string& stop : ranks_->take_stops()) output_.say("ddprun: " + stop);
+    if (ranks_->poll() || ranks_->stopped_too_long()) begin_to_fail();
+    for (const std::string& stop : ranks_->take_stops()) output_.print("ddprun: " + stop);
     on_time(Clock::now());
     output_.write_some();
   }
 
-  void hear_peers() {
+  void receive_from_peers() {
     if (peers_ == nullptr) return;
     peers_->turn();
     if (peers_->failing()) begin_to_fail();
-    for (const RankPlace& place : peers_->take_stuck()) {  // node 0 has named this rank
-      stalls_.note_hang(place);
-      ranks_->show_stack(place.rank);
+    for (const RankProgress& rank : peers_->take_stuck()) {  // node 0 has named this rank
+      stalls_.note_hang(rank);
+      ranks_->show_stack(rank.rank);
     }
     if (const auto signal = peers_->stop_signal(); signal && stop_signal_ == 0) on_stop_signal(*signal);
   }
 
   int poll_timeout() const {
-    milliseconds left = kLook;
+    milliseconds left = kPollInterval;
     if (kill_at_ && !ranks_->killed()) left = std::min(left, std::chrono::ceil<milliseconds>(*kill_at_ - Clock::now()));
     return static_cast<int>(std::max(left.count(), milliseconds::rep{0}));
   }
@@ -195,7 +195,7 @@ class Supervisor {
     in_grace_ = true;
     if (job_.torchrun_variables) {
       ranks_->send(stop_signal_);
-      output_.say(std::string("ddprun: stopping: the ranks get SIG") + ::sigabbrev_np(stop_signal_) + ", and have " +
+      output_.print(std::string("ddprun: stopping: the ranks get SIG") + ::sigabbrev_np(stop_signal_) + ", and have " +
                   grace_text() + " to end (a second signal ends them at once)");
       return;
     }
@@ -206,22 +206,22 @@ class Supervisor {
       return;
     }
     table_->request_stop();
-    output_.say("ddprun: stopping: the ranks finish a common step and save (a second signal ends them at once)");
+    output_.print("ddprun: stopping: the ranks finish a common step and save (a second signal ends them at once)");
   }
 
   // On node 0: names the ranks for which the others wait. Other nodes report their progress to node 0.
   void watch_progress(Clock::time_point now) {
     if (now < next_report_ || ranks_->killed()) return;
-    next_report_ = now + (job_.nodes.rank == 0 ? kLook : kReport);
+    next_report_ = now + (job_.nodes.rank == 0 ? kPollInterval : kReport);
     std::vector<Progress> own;
     for (int local = 0; local < job_.nproc; ++local) own.push_back(table_->get(local));
     if (job_.nodes.rank != 0) return peers_->report_progress(own);
-    std::vector<RankPlace> places;
-    for (const Progress& progress : own) places.push_back({static_cast<int>(places.size()), host_name(), progress});
-    const auto others = peers_ == nullptr ? std::vector<RankPlace>() : peers_->places();
-    places.insert(places.end(), others.begin(), others.end());
-    for (const StallWatch::Line& line : stalls_.look(places, now)) {
-      output_.say("ddprun: " + line.text);
+    std::vector<RankProgress> ranks;
+    for (const Progress& progress : own) ranks.push_back({static_cast<int>(ranks.size()), host_name(), progress});
+    const auto others = peers_ == nullptr ? std::vector<RankProgress>() : peers_->progress();
+    ranks.insert(ranks.end(), others.begin(), others.end());
+    for (const StallWatch::Line& line : stalls_.check(ranks, now)) {
+      output_.print("ddprun: " + line.text);
       if (!line.stuck) continue;
       ranks_->show_stack(line.stuck->rank);
       if (peers_ != nullptr) peers_->announce_stuck(*line.stuck);

@@ -104,7 +104,7 @@ Peers::Peers(const StoreAddress& address, int node, int nodes, const NodeInfo& i
                                             " runs another version of ddprun: install the same one on all hosts");
     }
   }
-  heard_ = looked_ = Clock::now();
+  last_message_ = last_poll_ = Clock::now();
 }
 
 Peers::~Peers() {
@@ -139,7 +139,7 @@ Peers::Clock::time_point Peers::turn() {
     next_ping_ = now + kPing;
     send(request(Request::ping));
   }
-  return std::min(next_ping_, heard_ + Hub::kSilence + milliseconds(1));
+  return std::min(next_ping_, last_message_ + Hub::kSilence + milliseconds(1));
 }
 
 void Peers::receive() {
@@ -147,7 +147,7 @@ void Peers::receive() {
   try {
     std::string payload;
     while (connection_.poll(payload)) {
-      heard_ = Clock::now();
+      last_message_ = Clock::now();
       ByteReader reader(payload);
       const auto reply = static_cast<Reply>(reader.number());
       if (reply != Reply::event && reply != Reply::lost) continue;
@@ -161,9 +161,9 @@ void Peers::receive() {
     }
     const auto now = Clock::now();
     // If this process was paused, perhaps with the server, that time does not count as silence of the server.
-    if (now - looked_ > kPing + Hub::kPause) heard_ = std::min(now, heard_ + (now - looked_));
-    looked_ = now;
-    silent = now - heard_ > Hub::kSilence;
+    if (now - last_poll_ > kPing + Hub::kPause) last_message_ = std::min(now, last_message_ + (now - last_poll_));
+    last_poll_ = now;
+    silent = now - last_message_ > Hub::kSilence;
     if (!silent) return;
   } catch (const std::exception&) {
     // The server's connection has ended.
@@ -235,13 +235,13 @@ void Peers::report_progress(const std::vector<Progress>& ranks) {
   send(request(Request::report).text(writer.bytes()));
 }
 
-std::vector<RankPlace> Peers::places() const {
-  std::vector<RankPlace> places;
+std::vector<RankProgress> Peers::progress() const {
+  std::vector<RankProgress> all;
   for (std::size_t node = 0; node < states_.size(); ++node) {
     int rank = first_rank(node);
-    for (const Progress& progress : states_[node].progress) places.push_back({rank++, nodes_[node].host, progress});
+    for (const Progress& progress : states_[node].progress) all.push_back({rank++, nodes_[node].host, progress});
   }
-  return places;
+  return all;
 }
 
 void Peers::announce_failing() {
@@ -252,9 +252,9 @@ void Peers::announce_stop(int signal) {
   publish(message(Message::stop).number(static_cast<uint64_t>(signal)));
 }
 
-void Peers::announce_stuck(const RankPlace& place) {
-  Progress progress = place.progress;
-  publish(message(Message::stuck).number(static_cast<uint64_t>(place.rank)).fields(fields(progress)));
+void Peers::announce_stuck(const RankProgress& rank) {
+  Progress progress = rank.progress;
+  publish(message(Message::stuck).number(static_cast<uint64_t>(rank.rank)).fields(fields(progress)));
 }
 
 void Peers::announce_ends(const std::vector<RankEnd>& ends) {

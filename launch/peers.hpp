@@ -15,7 +15,7 @@
 
 namespace ddprun::launch {
 
-// What each node sends to the others when they meet.
+// What each node sends to the others when it joins.
 struct NodeInfo {
   std::string host;
   int nproc = 1;
@@ -38,7 +38,7 @@ class Peers {
   const std::vector<NodeInfo>& nodes() const { return nodes_; }
   int first_rank() const { return first_rank(node_); }
   int world() const { return first_rank(nodes_.size()); }
-  int starts() const { return starts_; }  // how often the nodes have met before
+  int starts() const { return starts_; }  // how often the nodes have joined before
 
   int fd() const { return connection_.fd(); }
   // False once node 0 is lost.
@@ -61,12 +61,12 @@ class Peers {
   // Reports the progress of this node's ranks to node 0, in the order of their local ranks.
   void report_progress(const std::vector<Progress>& ranks);
   // On node 0: the last reported progress of the other nodes' ranks. Empty on other nodes.
-  std::vector<RankPlace> places() const;
+  std::vector<RankProgress> progress() const;
 
-  // Tells all nodes that the others wait for this rank, which hangs in this place. Its own node shows its stack.
-  void announce_stuck(const RankPlace& place);
-  // The places that another node has announced since the last call. They have no host.
-  std::vector<RankPlace> take_stuck() { return std::exchange(stuck_, {}); }
+  // Tells all nodes that the others wait for this rank, which hangs there. Its own node shows its stack.
+  void announce_stuck(const RankProgress& rank);
+  // The ranks that another node has announced since the last call, without their host.
+  std::vector<RankProgress> take_stuck() { return std::exchange(stuck_, {}); }
 
   void announce_failing();
   void announce_stop(int signal);
@@ -96,12 +96,12 @@ class Peers {
   int starts_ = 0;
   std::vector<NodeInfo> nodes_;
   std::vector<Node> states_;    // by node rank; of this node only `ended` is used
-  Clock::time_point heard_{};   // the server's last message
-  Clock::time_point looked_{};  // the last call of receive()
+  Clock::time_point last_message_{};  // the server's last message
+  Clock::time_point last_poll_{};     // the last call of receive()
   Clock::time_point next_ping_{};
   bool failing_ = false;
   std::optional<int> stop_signal_;
-  std::vector<RankPlace> stuck_;
+  std::vector<RankProgress> stuck_;
 };
 
 }  // namespace ddprun::launch

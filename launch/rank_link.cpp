@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLookEvery{1000};   // between two looks at the progress of the ranks
+constexpr milliseconds kCheckInterval{1000};  // between two checks of the progress of the ranks
 constexpr milliseconds kTurn{100};         // the longest time between two turns
 constexpr milliseconds kGather{100};       // failures that follow from the first one arrive meanwhile
 constexpr milliseconds kUntilKnown{1000};  // how long a rank that has lost a peer waits for the first cause
@@ -74,7 +74,7 @@ void RankLink::announce(std::unique_lock<std::mutex>& lock, const std::vector<Ra
   has_ended_ = true;
   if (!ends.empty()) peers_.announce_failing();
   peers_.announce_ends(ends);
-  heard_.wait_for(lock, kUntilKnown, [this] { return peers_.has_announced_ends() || !peers_.connected(); });
+  changed_.wait_for(lock, kUntilKnown, [this] { return peers_.has_announced_ends() || !peers_.connected(); });
 }
 
 void RankLink::run() {
@@ -90,23 +90,23 @@ void RankLink::run() {
   // The server is gone with rank 0. No more events come, but this thread may still have to end the rank.
   while (!quit_ && !has_ended_ && failing_since_) {
     turn(Clock::now());
-    heard_.wait_for(lock, kTurn);
+    changed_.wait_for(lock, kTurn);
   }
 }
 
 RankLink::Clock::time_point RankLink::turn(Clock::time_point now) {
   const auto next = peers_.turn();
   if (has_ended_) {
-    heard_.notify_all();
+    changed_.notify_all();
     return next;
   }
   if (peers_.failing() && !failing_since_) {
     failing_since_ = now;
-    heard_.notify_all();
+    changed_.notify_all();
   }
   if (!failing_since_) {
-    for (const RankPlace& place : peers_.take_stuck()) {
-      if (place.rank == world_.rank) show_own_stack();
+    for (const RankProgress& rank : peers_.take_stuck()) {
+      if (rank.rank == world_.rank) show_own_stack();
     }
     watch_progress(now);
     return next;
@@ -121,20 +121,20 @@ RankLink::Clock::time_point RankLink::turn(Clock::time_point now) {
 }
 
 void RankLink::watch_progress(Clock::time_point now) {
-  if (now < next_look_) return;
-  next_look_ = now + kLookEvery;
+  if (now < next_check_) return;
+  next_check_ = now + kCheckInterval;
   const Progress own = table_->get(world_.local_rank);
   if (world_.rank != 0) return peers_.report_progress({own});
-  std::vector<RankPlace> places{{0, host_name(), own}};
-  const auto others = peers_.places();
-  places.insert(places.end(), others.begin(), others.end());
-  const std::vector<StallWatch::Line> lines = stalls_.look(places, now);
+  std::vector<RankProgress> ranks{{0, host_name(), own}};
+  const auto others = peers_.progress();
+  ranks.insert(ranks.end(), others.begin(), others.end());
+  const std::vector<StallWatch::Line> lines = stalls_.check(ranks, now);
   for (const StallWatch::Line& line : lines) {
     if (!line.stuck) continue;
     peers_.announce_stuck(*line.stuck);
     if (line.stuck->rank == world_.rank) show_own_stack();
   }
-  // Nobody may read stderr at present. That must not stop this thread: the others would take this rank as lost.
+  // If no process reads stderr now, that must not stop this thread: the others would take this rank as lost.
   const bool is_free = !printed_.valid() || printed_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   if (lines.empty() || !is_free) return;
   printed_ = std::async(std::launch::async, [lines] {
@@ -159,7 +159,7 @@ std::optional<Error> RankLink::failed(const Error& error) {
     cause = first_cause(ends);
     return !peers_.connected() || !is_consequence(*cause);
   };
-  heard_.wait_for(lock, kUntilKnown, is_known);
+  changed_.wait_for(lock, kUntilKnown, is_known);
   peers_.disconnect();
   const ExitCode code = cause->rank == world_.rank ? error.code() : ExitCode::peer;
   return Error(code, describe(*cause) + elsewhere(*cause, ends));
@@ -169,14 +169,14 @@ std::optional<Error> RankLink::failed(const Error& error) {
 std::vector<RankEnd> RankLink::ends_with(const RankEnd& own) const {
   std::vector<RankEnd> ends = merge_lost(peers_.ends());
   ends.push_back(own);
-  for (const RankPlace& place : peers_.places()) {
+  for (const RankProgress& rank : peers_.progress()) {
     const auto is_it = [&](const RankEnd& end) {
-      return end.rank <= place.rank && place.rank < end.rank + std::max(end.lost, 1);
+      return end.rank <= rank.rank && rank.rank < end.rank + std::max(end.lost, 1);
     };
     if (std::any_of(ends.begin(), ends.end(), is_it)) continue;
     RankEnd running;
-    running.rank = place.rank;
-    running.progress = place.progress;
+    running.rank = rank.rank;
+    running.progress = rank.progress;
     ends.push_back(running);
   }
   return ends;

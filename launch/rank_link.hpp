@@ -67,11 +67,11 @@ class RankLink {
   const std::shared_ptr<std::atomic<int32_t>> abort_flag_ = std::make_shared<std::atomic<int32_t>>(0);
 
   std::mutex mutex_;  // protects everything below
-  std::condition_variable heard_;
+  std::condition_variable changed_;
   Peers peers_;
-  StallWatch stalls_{std::chrono::milliseconds(1200)};  // the places of the other ranks are up to a second old
+  StallWatch stalls_{std::chrono::milliseconds(1200)};  // the progress of the other ranks is up to a second old
   std::future<void> printed_;                           // the last lines about stalls
-  Clock::time_point next_look_{};
+  Clock::time_point next_check_{};
   std::optional<Clock::time_point> failing_since_;
   bool has_ended_ = false;  // finish() or failed() was called
   bool quit_ = false;

@@ -96,15 +96,15 @@ std::size_t RankProcesses::live() const {
       std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return !rank.end; }));
 }
 
-bool RankProcesses::look() {
+bool RankProcesses::poll() {
   for (Rank& rank : ranks_) {
-    if (!rank.end) look_at(rank);
+    if (!rank.end) poll_rank(rank);
   }
   failed_ = failed_ || first_failure(folder_).has_value();
   return failed_;
 }
 
-void RankProcesses::look_at(Rank& rank) {
+void RankProcesses::poll_rank(Rank& rank) {
   siginfo_t info{};
   const auto id = static_cast<id_t>(rank.child.pid);
   while (::waitid(P_PID, id, &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 && info.si_pid != 0) {

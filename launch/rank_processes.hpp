@@ -16,8 +16,8 @@
 
 namespace ddprun::launch {
 
-// How often the kernel has killed a process of this process's cgroup, of version 2 or 1, at a memory limit; 0 if it does
-// not say. cgroup: the text of /proc/self/cgroup. mount: where cgroups are.
+// How often the kernel has killed a process of this process's cgroup, of version 2 or 1, at a memory limit; 0 if it
+// does not say. cgroup: the text of /proc/self/cgroup. mount: where cgroups are.
 int64_t oom_kills(const std::string& cgroup, const std::string& mount = "/sys/fs/cgroup");
 
 // Single-threaded: the thread that starts the processes.
@@ -25,9 +25,9 @@ class RankProcesses {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Starts the job's processes on this node, of which rank `first` of `world` is the first: from job.forked as far as it
-  // has some. environment: further variables of each, "NAME=value". `folder` is the job's folder; `table` and `guardian`
-  // must outlive this object. If one cannot be started, ends the others and throws Error(failure).
+  // Starts the job's processes on this node, of which rank `first` of `world` is the first: from job.forked as far as
+  // it has some. environment: further variables of each, "NAME=value". `folder` is the job's folder; `table` and
+  // `guardian` must outlive this object. If one cannot be started, ends the others and throws Error(failure).
   RankProcesses(const Job& job, int first, int world, const std::vector<std::string>& environment, std::string folder,
                 const ProgressTable& table, const Guardian& guardian);
   // Kills the processes that still run.
@@ -40,7 +40,7 @@ class RankProcesses {
   Child& child(int local) { return ranks_[static_cast<std::size_t>(local)].child; }
 
   // Updates the state of the ranks: exits, stops, reports. Returns whether any rank has failed so far.
-  bool look();
+  bool poll();
   // Whether a rank has been under SIGSTOP for too long.
   bool stopped_too_long() const;
 
@@ -52,8 +52,8 @@ class RankProcesses {
   void expect_stop_by(int signal) { stop_signal_ = signal; }
   // Sends this signal to all running ranks.
   void send(int signal) const;
-  // Sends SIGUSR2 with this value (launch/signals.hpp) to all running ranks; and asks one of them, if it is of this node,
-  // for its stack. Neither to a user's program: the signal might end it.
+  // Sends SIGUSR2 with this value (launch/signals.hpp) to all running ranks; and asks one of them, if it is of this
+  // node, for its stack. Neither to a user's program: the signal might end it.
   void request_collectives(int value) const;
   void show_stack(int rank) const;
   // Kills all running ranks with their process groups. Later reports are ignored.
@@ -70,7 +70,7 @@ class RankProcesses {
     std::optional<RankEnd> end;
   };
 
-  void look_at(Rank& rank);
+  void poll_rank(Rank& rank);
   void reap(Rank& rank);
   int wait_for(const Rank& rank) const;
   RankEnd end_of(const Rank& rank, int status) const;

@@ -23,7 +23,7 @@ constexpr const char* kStopping =
     "ddprun: stopping after this step, with a checkpoint (a second signal ends the run at once)\n";
 
 // In a signal handler.
-void say(const char* text) {
+void write_to_terminal(const char* text) {
   const int before = errno;
   for (const char* part : {erase_line, text}) {
     if (::write(STDERR_FILENO, part, std::strlen(part)) < 0) break;
@@ -35,11 +35,11 @@ extern "C" void on_stop_signal(int signal) {
   const auto code = static_cast<int>(signal == SIGINT ? ExitCode::interrupted : ExitCode::terminated);
   int none = 0;
   if (deferred && recorded.compare_exchange_strong(none, code)) {
-    if (acknowledges) say(kStopping);
+    if (acknowledges) write_to_terminal(kStopping);
     return;
   }
   if (recorded != 0 && signal == SIGUSR1) return;  // the same request again
-  if (acknowledges) say("");
+  if (acknowledges) write_to_terminal("");
   ::_exit(code);
 }
 

@@ -9,51 +9,51 @@ bool in_collective(const Progress& progress) {
   return progress.phase == Phase::allreduce || progress.phase == Phase::broadcast || progress.phase == Phase::barrier;
 }
 
-bool same_place(const Progress& a, const Progress& b) {
+bool same_position(const Progress& a, const Progress& b) {
   return a.step == b.step && a.phase == b.phase && a.bucket == b.bucket;
 }
 
 // The farthest collective in which a rank waits; null if none does.
-const RankPlace* farthest_waiting(const std::vector<RankPlace>& ranks) {
-  const RankPlace* farthest = nullptr;
-  for (const RankPlace& place : ranks) {
-    if (!in_collective(place.progress)) continue;
-    if (farthest == nullptr || place.progress.step > farthest->progress.step) farthest = &place;
+const RankProgress* farthest_waiting(const std::vector<RankProgress>& ranks) {
+  const RankProgress* farthest = nullptr;
+  for (const RankProgress& rank : ranks) {
+    if (!in_collective(rank.progress)) continue;
+    if (farthest == nullptr || rank.progress.step > farthest->progress.step) farthest = &rank;
   }
   return farthest;
 }
 
 }  // namespace
 
-std::vector<StallWatch::Line> StallWatch::look(const std::vector<RankPlace>& ranks, Clock::time_point now) {
+std::vector<StallWatch::Line> StallWatch::check(const std::vector<RankProgress>& ranks, Clock::time_point now) {
   std::vector<Line> lines = hanging(ranks, now);
   for (Line& line : slow(ranks, now)) lines.push_back(std::move(line));
   return lines;
 }
 
-void StallWatch::note_hang(const RankPlace& place) {
-  Seen& seen = seen_[place.rank];
-  seen.progress = place.progress;
+void StallWatch::note_hang(const RankProgress& rank) {
+  Seen& seen = seen_[rank.rank];
+  seen.progress = rank.progress;
   seen.hangs = true;
 }
 
 bool StallWatch::hangs(int rank, const Progress& progress) const {
   const auto seen = seen_.find(rank);
-  return seen != seen_.end() && seen->second.hangs && same_place(seen->second.progress, progress);
+  return seen != seen_.end() && seen->second.hangs && same_position(seen->second.progress, progress);
 }
 
-std::vector<StallWatch::Line> StallWatch::slow(const std::vector<RankPlace>& ranks, Clock::time_point now) {
+std::vector<StallWatch::Line> StallWatch::slow(const std::vector<RankProgress>& ranks, Clock::time_point now) {
   std::vector<Line> lines;
-  for (const RankPlace& place : ranks) {
+  for (const RankProgress& rank : ranks) {
     std::vector<int64_t> others;
-    for (const RankPlace& other : ranks) {
-      if (other.rank != place.rank && other.progress.own_us > 0) others.push_back(other.progress.own_us);
+    for (const RankProgress& other : ranks) {
+      if (other.rank != rank.rank && other.progress.own_us > 0) others.push_back(other.progress.own_us);
     }
     if (others.empty()) continue;
     const auto middle = others.begin() + static_cast<std::ptrdiff_t>(others.size() / 2);
     std::nth_element(others.begin(), middle, others.end());
-    const int64_t own = place.progress.own_us, more = own - *middle;
-    Seen& seen = seen_[place.rank];
+    const int64_t own = rank.progress.own_us, more = own - *middle;
+    Seen& seen = seen_[rank.rank];
     if (own < kSlow * *middle || more < kNoise.count()) {
       seen.slow_since.reset();
       continue;
@@ -62,7 +62,7 @@ std::vector<StallWatch::Line> StallWatch::slow(const std::vector<RankPlace>& ran
     const bool is_clear = own >= kVerySlow * *middle && more >= kClear.count();
     if (now - *seen.slow_since < (is_clear ? age_ : kSlowFor) || now < seen.next_slow) continue;
     seen.next_slow = now + kSlowAgain;
-    lines.push_back({"rank " + std::to_string(place.rank) + " (" + place.host +
+    lines.push_back({"rank " + std::to_string(rank.rank) + " (" + rank.host +
                          ") is slow: its own part of a step takes " + std::to_string(own / 1000) +
                          " ms, that of the other ranks " + std::to_string(*middle / 1000) + " ms; they wait for it",
                      std::nullopt});
@@ -70,37 +70,37 @@ std::vector<StallWatch::Line> StallWatch::slow(const std::vector<RankPlace>& ran
   return lines;
 }
 
-std::vector<StallWatch::Line> StallWatch::hanging(const std::vector<RankPlace>& ranks, Clock::time_point now) {
-  for (const RankPlace& place : ranks) {
-    Seen& seen = seen_[place.rank];
-    if (seen.next.count() > 0 && same_place(seen.progress, place.progress)) continue;
-    seen.progress = place.progress;
+std::vector<StallWatch::Line> StallWatch::hanging(const std::vector<RankProgress>& ranks, Clock::time_point now) {
+  for (const RankProgress& rank : ranks) {
+    Seen& seen = seen_[rank.rank];
+    if (seen.next.count() > 0 && same_position(seen.progress, rank.progress)) continue;
+    seen.progress = rank.progress;
     seen.since = now;
     seen.next = kFirst;
     seen.hangs = false;
   }
   std::vector<Line> lines;
-  const RankPlace* waiting = farthest_waiting(ranks);
+  const RankProgress* waiting = farthest_waiting(ranks);
   if (waiting == nullptr) return lines;
-  const auto waits = [&](const RankPlace& place) { return same_place(place.progress, waiting->progress); };
+  const auto waits = [&](const RankProgress& rank) { return same_position(rank.progress, waiting->progress); };
   const auto count = std::count_if(ranks.begin(), ranks.end(), waits);
   const bool all = count == static_cast<std::ptrdiff_t>(ranks.size());
-  for (const RankPlace& place : ranks) {
-    Seen& seen = seen_[place.rank];
+  for (const RankProgress& rank : ranks) {
+    Seen& seen = seen_[rank.rank];
     const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(now - seen.since);
-    if (time < seen.next || (waits(place) && !all)) continue;
+    if (time < seen.next || (waits(rank) && !all)) continue;
     seen.next = 2 * time;
-    const std::string there = " in " + text(place.progress) + " for " + std::to_string(time.count() / 1000) + " s";
+    const std::string there = " in " + text(rank.progress) + " for " + std::to_string(time.count() / 1000) + " s";
     if (all) {
       lines.push_back({"all ranks have been" + there + ": the network between them may be down", std::nullopt});
       for (auto& [rank, other] : seen_) other.next = 2 * time;
       return lines;
     }
     seen.hangs = true;
-    lines.push_back({"rank " + std::to_string(place.rank) + " (" + place.host + ") has been" + there + "; " +
+    lines.push_back({"rank " + std::to_string(rank.rank) + " (" + rank.host + ") has been" + there + "; " +
                          std::to_string(count) + (count == 1 ? " rank waits" : " ranks wait") + " in " +
                          text(waiting->progress),
-                     place});
+                     rank});
   }
   return lines;
 }

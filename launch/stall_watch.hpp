@@ -12,7 +12,7 @@
 namespace ddprun::launch {
 
 // The last known progress of a rank.
-struct RankPlace {
+struct RankProgress {
   int rank = 0;
   std::string host;
   Progress progress;
@@ -25,23 +25,23 @@ class StallWatch {
 
   struct Line {
     std::string text;
-    std::optional<RankPlace> stuck;  // the others wait for this rank, which makes no progress
+    std::optional<RankProgress> stuck;  // the others wait for this rank, which makes no progress
   };
 
-  // `age`: how old the place of a rank may be, compared with that of another one.
+  // `age`: how old the progress of a rank may be, compared with that of another one.
   explicit StallWatch(std::chrono::milliseconds age = {}) : age_(age) {}
 
-  // `ranks`: the places of all ranks now, in rank order. Call it at least once a second. Returns the lines to print.
-  // A rank hangs if it has been in one place for kFirst while others wait in a collective; it is named again after
+  // `ranks`: the progress of all ranks now, in rank order. Call it at least once a second. Returns the lines to print.
+  // A rank hangs if it has been at one position for kFirst while others wait in a collective; it is named again after
   // twice that time, and so on. While no rank is in a collective, none is named: a long step is not a stall.
   // A rank is slow if its own part of a step (Progress::own_us) takes kSlow times the median of the other ranks, and
   // kNoise more, for as long as kSlowFor. If it takes kVerySlow times the median, and kClear more, `age` is enough.
   // It is named again after kSlowAgain.
-  std::vector<Line> look(const std::vector<RankPlace>& ranks, Clock::time_point now);
+  std::vector<Line> check(const std::vector<RankProgress>& ranks, Clock::time_point now);
 
-  // Another host has named the rank, because it hangs in this place.
-  void note_hang(const RankPlace& place);
-  // Whether the rank was named because it hangs, and is still in that place.
+  // Another host has named the rank, because it hangs at this position.
+  void note_hang(const RankProgress& rank);
+  // Whether the rank was named because it hangs, and is still there.
   bool hangs(int rank, const Progress& progress) const;
 
   static constexpr std::chrono::milliseconds kFirst{5000};
@@ -59,8 +59,8 @@ class StallWatch {
     Clock::time_point next_slow;        // report that it is slow, not earlier
   };
 
-  std::vector<Line> hanging(const std::vector<RankPlace>& ranks, Clock::time_point now);
-  std::vector<Line> slow(const std::vector<RankPlace>& ranks, Clock::time_point now);
+  std::vector<Line> hanging(const std::vector<RankProgress>& ranks, Clock::time_point now);
+  std::vector<Line> slow(const std::vector<RankProgress>& ranks, Clock::time_point now);
 
   const std::chrono::milliseconds age_;
   std::map<int, Seen> seen_;

@@ -63,11 +63,11 @@ struct Job {
 // Several nodes: the launcher of node 0 hosts the store in which nodes and ranks meet, at master_addr:master_port.
 // Ranks are numbered by node rank. Every launcher reports the same first cause and returns the same exit code. A node
 // that is silent for 2.25 s is lost, which ends the job. A signal to one launcher stops the ranks of all. Ranks also
-// get DDPRUN_STORE ("HOST:PORT"), and the job's secret in the file "secret" of their job folder. After a failure (exit
-// code 1 or 5) all ranks start again, up to max_restarts times. A lost node may come back within the timeout: start its
-// launcher again with the same arguments. Call supervise() on the main thread, before other threads exist: a child's
-// PR_SET_PDEATHSIG watches the thread that spawned it, and the launcher forks. Throws Error(failure) if the ranks
-// cannot be started, and Error(rendezvous) if the nodes do not meet.
+// get DDPRUN_STORE ("HOST:PORT"), and the job's secret in the file "secret" of their job folder.
+// After a failure (exit code 1 or 5) all ranks start again, up to max_restarts times. A lost node may come back within
+// the timeout: start its launcher again with the same arguments. Call supervise() on the main thread, before other
+// threads exist: a child's PR_SET_PDEATHSIG watches the thread that spawned it, and the launcher forks. Throws
+// Error(failure) if the ranks cannot be started, and Error(rendezvous) if the nodes do not meet.
 ExitCode supervise(const Job& job);
 
 // Of supervise(): how one start of the ranks ended.

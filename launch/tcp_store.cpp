@@ -1,4 +1,4 @@
-#include "launch/meeting.hpp"
+#include "launch/rendezvous.hpp"
 
 #include <c10/util/Flags.h>
 #include <c10/util/Logging.h>
@@ -32,7 +32,7 @@ std::string first_line(const std::exception& error) {
   return text.substr(0, text.find('\n'));
 }
 
-// The place in torchrun's store where rank 0 writes the address and the secret of ddprun's store. The key is the same
+// Under this key of torchrun's store, rank 0 writes the address and the secret of ddprun's store. The key is the same
 // in all attempts: torchrun gives the ranks no number of the attempt that is equal on all hosts.
 class AgentKey {
  public:
@@ -109,7 +109,7 @@ std::unique_ptr<Store> open_through_agent(World& world, milliseconds timeout) {
 std::unique_ptr<Store> open_any_store(World& world, milliseconds timeout) {
   if (!world.agent_store || world.is_own() || world.size == 1) return open_store(world, timeout);
   auto store = open_through_agent(world, timeout);
-  find_place(world, *store, timeout);
+  set_location(world, *store, timeout);
   return store;
 }
 

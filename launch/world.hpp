@@ -1,4 +1,4 @@
-// Rank discovery: the only place that reads ranks from the environment.
+// Rank discovery: the only code that reads ranks from the environment.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace ddprun::launch {
 
-// A rank's place in the job.
+// A rank in the job: its number, and where the others are.
 struct World {
   int rank = 0;
   int size = 1;

@@ -27,7 +27,7 @@ class Errors {
   std::string text_;
 };
 
-// Runs `part` and collects its error, with the place of `key` in front.
+// Runs `part` and collects its error, with the location of `key` in front.
 template <class Part>
 void collect(Errors& errors, const config::Sources& sources, const std::string& key, Part part) {
   try {
@@ -51,7 +51,7 @@ bool collect_options(Errors& errors, const config::Sources& sources, const std::
 }
 
 // If a model rejects an option, its message begins with the option's name ("model.options.hidden = ..."), which gives
-// the place. Otherwise the place is model.name.
+// the location. Otherwise the location is model.name.
 std::string model_error(const config::Sources& sources, const std::string& reason) {
   const std::string option = reason.substr(0, reason.find_first_of(": "));
   if (sources.given(option)) return sources.where(option) + ": " + reason;

@@ -51,8 +51,8 @@ struct Assembly {
 };
 
 // Loads plugins, opens the data set, makes the model from experiment.seed or model.weights. Does not communicate.
-// Throws Error with all errors that do not hide one another, one line each, with the place in the config; the exit code
-// is that of the first.
+// Throws Error with all errors that do not hide one another, one line each, with the location in the config; the exit
+// code is that of the first.
 Assembly assemble(config::Loaded loaded, const plugin::Registry& registry);
 
 // This rank's batch size. Throws Error(usage) if the global batch is not divisible by the ranks, or if a rank has fewer

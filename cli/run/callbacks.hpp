@@ -1,4 +1,4 @@
-// The command's callbacks: records, console output, and the launcher's progress table.
+// The command's callbacks: records, console output, faults on purpose, and the launcher's progress table.
 #pragma once
 
 #include <torch/torch.h>
@@ -9,11 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "cli/config/experiment.hpp"
 #include "comm/flight_recorder.hpp"
+#include "ddprun/comm_backend.hpp"
 #include "ddprun/error.hpp"
 #include "launch/progress.hpp"
 #include "record/recorder.hpp"
 #include "train/loop/callback.hpp"
+#include "train/tensor/parameters.hpp"
 
 namespace ddprun::run {
 
@@ -35,6 +38,15 @@ std::unique_ptr<train::Callback> event_writer(const std::string& run_dir, int wo
 // and does not wait for the GPU. Memory peaks count from here on. The recorder must outlive it.
 std::unique_ptr<train::Callback> gpu_watch(const std::vector<torch::Device>& gpus, record::Recorder& recorder,
                                            int64_t log_every);
+
+// What one rank does wrong on purpose, from [faults] of the config: a callback that makes a fault in forward or
+// backward; null if this rank makes none there.
+std::unique_ptr<train::Callback> fault_of(const config::Experiment::Faults& fault, int rank,
+                                          const std::vector<train::NamedTensor>& parameters);
+
+// `backend`, or a backend that makes a fault in a collective if this rank makes one there.
+std::unique_ptr<CommBackend> with_fault(std::unique_ptr<CommBackend> backend, const config::Experiment::Faults& fault,
+                                        const std::shared_ptr<const comm::FlightRecorder>& recorder);
 
 // Reports the current step and phase to the launcher, and the step to the recorder of collectives. From the first step,
 // a signal to stop is only recorded (launch/signals.hpp).

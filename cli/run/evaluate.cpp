@@ -44,7 +44,7 @@ Loaded load(config::Loaded loaded, const std::string& checkpoint, const plugin::
 }
 
 // ", step 469, epoch 1"; "" for a file written by Python.
-std::string place_of(const checkpoint::Metadata& metadata) {
+std::string position_of(const checkpoint::Metadata& metadata) {
   const auto step = metadata.find("step"), epoch = metadata.find("epoch");
   if (step == metadata.end() || epoch == metadata.end()) return "";
   return ", step " + step->second + ", epoch " + epoch->second;
@@ -88,18 +88,18 @@ void check_evaluation(const config::Loaded& loaded, const std::string& checkpoin
 
 void run_evaluation(config::Loaded loaded, const std::string& checkpoint, launch::World world,
                     const plugin::Registry& registry) {
-  const Meeting meeting = meet(world, config::milliseconds(loaded.experiment.launch.timeout));
+  const Rendezvous rendezvous = join_rendezvous(world, config::milliseconds(loaded.experiment.launch.timeout));
   Evaluation result;
-  std::string place;
-  run_linked(meeting, [&] {
+  std::string position;
+  run_linked(rendezvous, [&] {
     const std::vector<torch::Device> devices = choose_devices(loaded, world);
     auto [assembly, metadata] = load(std::move(loaded), checkpoint, registry);
     use_threads(assembly.experiment(), world);
     standardize_data(assembly);
     place_models(assembly, devices);
-    Group group = join_group(assembly, world, meeting);
+    Group group = join_group(assembly, world, rendezvous);
     result = evaluate(assembly, group, world);
-    place = place_of(metadata);
+    position = position_of(metadata);
   });
   if (!std::isfinite(result.loss))
     throw Error(ExitCode::failure, checkpoint + ": the loss on the test set is not finite");
@@ -108,7 +108,7 @@ void run_evaluation(config::Loaded loaded, const std::string& checkpoint, launch
   summary.test_loss = result.loss;
   summary.test_accuracy = result.accuracy;
   summary.world = world.size;
-  const std::string text = "checkpoint " + checkpoint + place + "\n" + std::to_string(result.samples) +
+  const std::string text = "checkpoint " + checkpoint + position + "\n" + std::to_string(result.samples) +
                            " test samples\n" + console::summary_table(summary);
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);

@@ -54,7 +54,7 @@ record::CollectiveCall record_of(const comm::RecordedCall& call, std::chrono::na
   return result;
 }
 
-const Meeting* meeting_of_process = nullptr;
+const Rendezvous* rendezvous_of_process = nullptr;
 std::atomic<const std::function<void()>*> after_report = nullptr;  // the crash may be in another thread
 
 void run_after_report() {
@@ -92,7 +92,7 @@ std::string thrower_in(const std::vector<Frame>& stack) {
                         ddp::current_error().what());
   log::error(std::string(error.what()) + "; the stack:\n" + text_of(stack));
   run_after_report();
-  error = ddp::first_cause(*meeting_of_process, error);
+  error = ddp::first_cause(*rendezvous_of_process, error);
   const ExitCode reported = launch::report_failure(error.code(), error.what());
   std::fflush(nullptr);
   std::_Exit(static_cast<int>(reported));
@@ -100,8 +100,8 @@ std::string thrower_in(const std::vector<Frame>& stack) {
 
 }  // namespace
 
-void report_crashes(const launch::World& world, const Meeting& meeting) {
-  meeting_of_process = &meeting;
+void report_crashes(const launch::World& world, const Rendezvous& rendezvous) {
+  rendezvous_of_process = &rendezvous;
   std::set_terminate(on_terminate);
   ::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of the file size then fails as on a full disk
   report_crashes([world](const Crash& crash) { report(world, crash); });

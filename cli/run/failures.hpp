@@ -18,9 +18,9 @@
 
 namespace ddprun::run {
 
-// From now on this process reports its crashes. Call it once, on the main thread, before other threads exist. `meeting`
-// must live as long as the process.
-void report_crashes(const launch::World& world, const Meeting& meeting);
+// From now on this process reports its crashes. Call it once, on the main thread, before other threads exist.
+// `rendezvous` must live as long as the process.
+void report_crashes(const launch::World& world, const Rendezvous& rendezvous);
 
 // `action` runs after such a report. Call it at most once.
 void after_crash(std::function<void()> action);

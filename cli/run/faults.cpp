@@ -1,4 +1,4 @@
-#include "cli/run/faults.hpp"
+#include "cli/run/callbacks.hpp"
 
 #include <chrono>
 #include <csignal>

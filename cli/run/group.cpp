@@ -2,12 +2,12 @@
 
 #include "base/version.hpp"
 #include "cli/config/text.hpp"
-#include "cli/run/faults.hpp"
+#include "cli/run/callbacks.hpp"
 #include "comm/plugin_backend.hpp"
 #include "ddp/group_state.hpp"
 #include "ddp/share.hpp"
 #include "ddprun/error.hpp"
-#include "launch/meeting.hpp"
+#include "launch/rendezvous.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -31,7 +31,7 @@ void compare_identities(const Assembly& assembly, Store& store, const launch::Wo
       {.differ = "do not run the same experiment", .advice = "start all ranks with the same config and program"});
 }
 
-void join_backend(const Assembly& assembly, const launch::World& world, const Meeting& meeting, Group& group) {
+void join_backend(const Assembly& assembly, const launch::World& world, const Rendezvous& rendezvous, Group& group) {
   const auto& settings = assembly.experiment().comm;
   if (settings.check != "off" && !world.on_one_host() && assembly.experiment().train.cuda_graph) {
     throw Error(ExitCode::usage,
@@ -48,31 +48,31 @@ void join_backend(const Assembly& assembly, const launch::World& world, const Me
                                           .stage_through_host = settings.stage_through_host,
                                           .compare_calls = settings.check != "off",
                                           .options = settings.options},
-                                         world, meeting);
+                                         world, rendezvous);
   group.backend = with_fault(std::move(joined.backend), assembly.experiment().faults, joined.recorder);
   group.recorder = std::move(joined.recorder);
 }
 
 }  // namespace
 
-void run_linked(const Meeting& meeting, const std::function<void()>& body) {
-  if (meeting.link == nullptr) return body();
+void run_linked(const Rendezvous& rendezvous, const std::function<void()>& body) {
+  if (rendezvous.link == nullptr) return body();
   try {
     body();
-    meeting.link->finish();
+    rendezvous.link->finish();
   } catch (...) {
-    throw ddp::first_cause(meeting, ddp::current_error());
+    throw ddp::first_cause(rendezvous, ddp::current_error());
   }
 }
 
-Group join_group(const Assembly& assembly, const launch::World& world, const Meeting& meeting) {
-  Group group{meeting.store.get(), meeting.link.get(), nullptr, nullptr, nullptr, std::nullopt};
+Group join_group(const Assembly& assembly, const launch::World& world, const Rendezvous& rendezvous) {
+  Group group{rendezvous.store.get(), rendezvous.link.get(), nullptr, nullptr, nullptr, std::nullopt};
   const config::Experiment& experiment = assembly.experiment();
   if (world.size > 1) {
     if (world.is_own()) group.table = launch::ProgressTable::open(world.job_dir, world.local_size);
     group.progress()->set(world.local_rank, {0, Phase::rendezvous, -1});
     compare_identities(assembly, *group.store, world, config::milliseconds(experiment.launch.timeout));
-    join_backend(assembly, world, meeting, group);
+    join_backend(assembly, world, rendezvous, group);
   } else if (experiment.strategy.kind == "ddp") {
     group.backend = comm::single_process_backend();
   }

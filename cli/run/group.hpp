@@ -1,4 +1,4 @@
-// The ranks of one job: how they meet, and what each rank then has to reach the others.
+// The ranks of one job: their rendezvous, and what each rank then has to reach the others.
 #pragma once
 
 #include <functional>
@@ -18,12 +18,12 @@
 
 namespace ddprun::run {
 
-using ddp::meet;
-using ddp::Meeting;
+using ddp::join_rendezvous;
+using ddp::Rendezvous;
 
 struct Group {
-  Store* store = nullptr;                  // of the Meeting, or null
-  launch::RankLink* link = nullptr;                // of the Meeting, or null
+  Store* store = nullptr;                  // of the Rendezvous, or null
+  launch::RankLink* link = nullptr;                // of the Rendezvous, or null
   std::unique_ptr<launch::ProgressTable> table;    // under our own launcher; otherwise null
   std::shared_ptr<comm::FlightRecorder> recorder;  // of the backend; null for world size 1
   std::unique_ptr<CommBackend> backend;            // under ddp; the single-process backend for world size 1
@@ -35,10 +35,10 @@ struct Group {
 
 // Calls `body`, the rest of this rank. If it throws on one rank, the linked ranks end too. A rank that only lost a peer
 // throws the first cause.
-void run_linked(const Meeting& meeting, const std::function<void()>& body);
+void run_linked(const Rendezvous& rendezvous, const std::function<void()>& body);
 
 // Checks that all ranks run the same experiment with the same plugins; Error(rendezvous) names the first difference.
 // Then joins them with a backend (strategy ddp). Collective.
-Group join_group(const Assembly& assembly, const launch::World& world, const Meeting& meeting);
+Group join_group(const Assembly& assembly, const launch::World& world, const Rendezvous& rendezvous);
 
 }  // namespace ddprun::run

@@ -181,10 +181,10 @@ void print_results(const record::Summary& summary, const std::string& run_dir) {
 }
 
 // The rank from the rendezvous to its end.
-ExitCode run_in(const Meeting& meeting, RankOptions options, const plugin::Registry& registry) {
+ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin::Registry& registry) {
   const launch::World& world = options.world;
   const auto patience = config::milliseconds(options.loaded.experiment.launch.timeout);
-  if (!find_common_resume(options.loaded, world, meeting.store.get(), patience)) return ExitCode::ok;
+  if (!find_common_resume(options.loaded, world, rendezvous.store.get(), patience)) return ExitCode::ok;
   const std::vector<torch::Device> devices = choose_devices(options.loaded, world);
   Assembly assembly = assemble(std::move(options.loaded), registry);
   check_training_data(assembly, world.size);
@@ -193,7 +193,7 @@ ExitCode run_in(const Meeting& meeting, RankOptions options, const plugin::Regis
   place_models(assembly, devices);
   const config::Experiment& experiment = assembly.experiment();
   const int64_t threads = use_threads(experiment, world);
-  Group group = join_group(assembly, world, meeting);
+  Group group = join_group(assembly, world, rendezvous);
   const auto timeout = config::milliseconds(experiment.comm.timeout);
   RunFolder folder(group, world, std::move(options.run_dir), experiment);
   const std::string log_path = log_dir(experiment, folder.path()) + "/rank" + std::to_string(world.rank) + ".log";
@@ -264,11 +264,11 @@ ExitCode run_rank(RankOptions options, const plugin::Registry& registry) {
   keep_freed_memory();
   train::silence_profiler();
   const auto patience = config::milliseconds(options.loaded.experiment.launch.timeout);
-  const Meeting meeting = meet(options.world, patience);
+  const Rendezvous rendezvous = join_rendezvous(options.world, patience);
   if (options.world.restarts > 0) options.loaded.experiment.faults.kind = "none";  // ddprun's launcher does the same
-  report_crashes(options.world, meeting);
+  report_crashes(options.world, rendezvous);
   ExitCode code = ExitCode::ok;
-  run_linked(meeting, [&] { code = run_in(meeting, std::move(options), registry); });
+  run_linked(rendezvous, [&] { code = run_in(rendezvous, std::move(options), registry); });
   return code;
 }
 

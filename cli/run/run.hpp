@@ -44,7 +44,7 @@ std::optional<std::string> newest_commit_in(const std::string& run_dir);
 // Replaces checkpoint.resume by the path of a model file: the newest commit of a folder; for "latest" and "auto", that
 // of the newest run of this name in experiment.output that has one. If there is none, "auto" becomes "", a new run, and
 // this is logged. False if "auto" finds a training that is at its end already: logged in one line. Does nothing without
-// the key. Throws Error(usage) with the place in the config.
+// the key. Throws Error(usage) with the location in the config.
 bool find_resume(config::Loaded& loaded);
 
 // What a rank needs for a training.

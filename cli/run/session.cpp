@@ -2,7 +2,6 @@
 
 #include "base/log.hpp"
 #include "base/version.hpp"
-#include "cli/run/faults.hpp"
 #include "cli/run/resume.hpp"
 #include "cli/run/training.hpp"
 #include "ddprun/zero.hpp"

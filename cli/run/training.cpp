@@ -5,7 +5,6 @@
 
 #include "base/log.hpp"
 #include "cli/config/text.hpp"
-#include "ddp/comm_hooks.hpp"
 #include "ddp/group_state.hpp"
 #include "ddprun/sync_batch_norm.hpp"
 #include "ddprun/zero.hpp"

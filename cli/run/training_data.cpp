@@ -31,7 +31,7 @@ Last last_of(const config::Experiment& experiment) {
   return experiment.data.last == "exact" ? Last::exact : Last::pad;
 }
 
-// Runs `part` and puts the place in the config in front of its error.
+// Runs `part` and puts the location in the config in front of its error.
 template <class Part>
 auto of_data(const Assembly& assembly, Part part) {
   try {

@@ -41,8 +41,8 @@ std::vector<std::string> listening_addresses(const std::string& host, bool only_
 // afterwards. Throws as listening_addresses().
 int free_port(const std::string& host);
 
-// Which process listens on a TCP port of this host, for messages: " by pid 4711 (python3)"; empty if it cannot be found,
-// for example because it belongs to another user.
+// Which process listens on a TCP port of this host, for messages: " by pid 4711 (python3)"; empty if it cannot be
+// found, for example because it belongs to another user.
 std::string port_holder(int port) noexcept;
 
 }  // namespace ddprun::launch

@@ -29,12 +29,12 @@ class NetStore : public Store {
   }
 
   void set(const std::string& key, std::string_view value) override {
-    ask(request(Request::set).text(key).text(value), milliseconds(0), [](ByteReader&) {});
+    call(request(Request::set).text(key).text(value), milliseconds(0), [](ByteReader&) {});
   }
 
   std::string get(const std::string& key, milliseconds timeout) override {
     std::string value;
-    const Reply reply = ask(request(Request::get).text(key).number(count(timeout)), timeout,
+    const Reply reply = call(request(Request::get).text(key).number(count(timeout)), timeout,
                             [&](ByteReader& reader) { value = reader.text(); });
     if (reply != Reply::late) return value;
     throw Error(ExitCode::rendezvous,
@@ -52,7 +52,7 @@ class NetStore : public Store {
                                    .number(number(size))
                                    .text(value)
                                    .number(count(timeout));
-    const Reply reply = ask(
+    const Reply reply = call(
         message, timeout,
         [&](ByteReader& reader) {
           while (!reader.empty()) values.push_back(reader.text());
@@ -68,7 +68,7 @@ class NetStore : public Store {
   // Sends one request and waits for its reply. `read` gets the content of a reply; `read_late` gets it if the time
   // limit has passed. Another thread uses another connection meanwhile.
   template <typename Read, typename ReadLate = void (*)(ByteReader&)>
-  Reply ask(
+  Reply call(
       const ByteWriter& message, milliseconds timeout, Read read, ReadLate read_late = [](ByteReader&) {}) {
     const std::string payload = exchange(message, Clock::now() + std::max(timeout, milliseconds(0)) + kAnswer);
     ByteReader reader(payload);

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ddprun/plugin/network_interface.hpp"
-#include "launch/meeting.hpp"
 #include "launch/net/address.hpp"
+#include "launch/rendezvous.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "testing/temp_dir.hpp"
@@ -53,7 +53,7 @@ TEST_CASE("the store listens on the loopback interface alone if only processes o
 }
 
 // The address of rank 0's host, whose name is a loopback address there, if rank 1 reaches it at `reached`.
-World after_meeting(const std::string& reached) {
+World after_rendezvous(const std::string& reached) {
   const testing::InTempDir here;
   const auto store = folder_store(".");
   World world;
@@ -63,18 +63,18 @@ World after_meeting(const std::string& reached) {
   world.restarts = 1;
   store->set("cores/1", "");
   store->set("routes/1", "2 10.9.9.9 " + reached);
-  find_place(world, *store, std::chrono::milliseconds(1000));
+  set_location(world, *store, std::chrono::milliseconds(1000));
   return world;
 }
 
 TEST_CASE("a host whose name is a loopback address there learns its address from the others") {
-  CHECK(after_meeting("127.0.0.1").address == "127.0.0.1");
-  CHECK(after_meeting("203.0.113.1").address.empty());  // of a gateway that passes the connections on
-  if (const std::string address = outer_address(); !address.empty()) CHECK(after_meeting(address).address == address);
+  CHECK(after_rendezvous("127.0.0.1").address == "127.0.0.1");
+  CHECK(after_rendezvous("203.0.113.1").address.empty());  // of a gateway that passes the connections on
+  if (const std::string outer = outer_address(); !outer.empty()) CHECK(after_rendezvous(outer).address == outer);
 }
 
 TEST_CASE("the ranks agree on the number of restarts: torchrun counts those of each host") {
-  CHECK(after_meeting("127.0.0.1").restarts == 2);
+  CHECK(after_rendezvous("127.0.0.1").restarts == 2);
 }
 
 }  // namespace

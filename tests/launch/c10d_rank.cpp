@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "ddprun/error.hpp"
-#include "launch/meeting.hpp"
+#include "launch/rendezvous.hpp"
 
 namespace {
 
@@ -29,7 +29,7 @@ std::string attempt() {
   return count == nullptr ? "none" : count;
 }
 
-void meet(Store& store, const World& world) {
+void exchange(Store& store, const World& world) {
   const auto value = [](int rank) { return std::string("\0of ", 4) + std::to_string(rank); };
   const auto all = store.allgather("meet", world.rank, world.size, value(world.rank), kLimit);
   require(static_cast<int>(all.size()) == world.size, "allgather gave another number of values");
@@ -97,9 +97,9 @@ int run(const std::string& test) {
   }
   const auto world = discover(std::nullopt);
   require(world.has_value(), "started by no launcher");
-  World place = *world;
-  const auto store = open_any_store(place, test == "unreachable" ? milliseconds(1000) : kLimit);
-  meet(*store, *world);
+  World own = *world;
+  const auto store = open_any_store(own, test == "unreachable" ? milliseconds(1000) : kLimit);
+  exchange(*store, *world);
   if (test == "restart" && attempt() == "0") return world->rank == 1 ? 1 : 0;
   check_refusals(*store, *world);
   check_threads(*store, *world);

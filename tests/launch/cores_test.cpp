@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "ddprun/plugin/host_identity.hpp"
-#include "launch/meeting.hpp"
+#include "launch/rendezvous.hpp"
 #include "testing/temp_dir.hpp"
 
 namespace {

@@ -20,8 +20,8 @@
 #include <thread>
 
 #include "launch/failure.hpp"
-#include "launch/meeting.hpp"
 #include "launch/progress.hpp"
+#include "launch/rendezvous.hpp"
 #include "launch/signals.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"

@@ -35,7 +35,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kLimit{20000};
 
-struct Served {
+struct RunningServer {
   const Secret secret = make_secret();
   std::unique_ptr<StoreServer> server = std::make_unique<StoreServer>(std::vector<std::string>{"127.0.0.1"}, 0, secret);
   const StoreAddress address{"127.0.0.1", server->port(), secret};
@@ -64,8 +64,8 @@ bool is_closed_soon(int socket) {
 }
 
 TEST_CASE("a value is read by a client that asked before it was set, and by one that asks later") {
-  const Served served;
-  const auto a = served.client(), b = served.client();
+  const RunningServer running;
+  const auto a = running.client(), b = running.client();
   std::string early;
   std::thread waiting([&] { early = b->get("key", kLimit); });
   std::this_thread::sleep_for(milliseconds(50));
@@ -77,8 +77,8 @@ TEST_CASE("a value is read by a client that asked before it was set, and by one 
 }
 
 TEST_CASE("a key that nobody sets is reported after the time, with exit code 4") {
-  const Served served;
-  const auto client = served.client();
+  const RunningServer running;
+  const auto client = running.client();
   const auto begin = Clock::now();
   const std::string error = error_of([&] { client->get("nobody's", milliseconds(200)); });
   CHECK(Clock::now() - begin >= milliseconds(200));
@@ -87,15 +87,15 @@ TEST_CASE("a key that nobody sets is reported after the time, with exit code 4")
 }
 
 TEST_CASE("a key that is there is read also when the caller's time is over") {
-  const Served served;
-  const auto client = served.client();
+  const RunningServer running;
+  const auto client = running.client();
   client->set("key", "value");
   CHECK(client->get("key", -std::chrono::minutes(1)) == "value");
 }
 
 TEST_CASE("one thread sets a key while another waits through the same client") {
-  const Served served;
-  const auto client = served.client();
+  const RunningServer running;
+  const auto client = running.client();
   std::string found;
   std::thread waiting([&] { found = client->get("later", kLimit); });
   std::this_thread::sleep_for(milliseconds(50));
@@ -105,9 +105,9 @@ TEST_CASE("one thread sets a key while another waits through the same client") {
 }
 
 TEST_CASE("a client that has lost the server says so with exit code 5, also when it is asked again") {
-  Served served;
-  const auto client = served.client();
-  served.server.reset();
+  RunningServer running;
+  const auto client = running.client();
+  running.server.reset();
   const std::string first = error_of([&] { client->get("key", kLimit); });
   CHECK_MESSAGE(first.starts_with("5: lost the store at 127.0.0.1:"), first);
   CHECK(error_of([&] { client->get("key", kLimit); }) == first);
@@ -115,8 +115,8 @@ TEST_CASE("a client that has lost the server says so with exit code 5, also when
 }
 
 TEST_CASE("allgather names the ranks that did not come, and two processes of one rank") {
-  const Served served;
-  const auto a = served.client(), b = served.client();
+  const RunningServer running;
+  const auto a = running.client(), b = running.client();
   const std::string missing = error_of([&] { a->allgather("meet", 1, 4, "x", milliseconds(150)); });
   CHECK(contains(missing, "4: "));
   CHECK(contains(missing, "did not come: 0, 2, 3"));
@@ -127,8 +127,8 @@ TEST_CASE("allgather names the ranks that did not come, and two processes of one
 }
 
 TEST_CASE("the values of an allgather may be longer together than one frame of a client") {
-  const Served served;
-  const auto a = served.client(), b = served.client();
+  const RunningServer running;
+  const auto a = running.client(), b = running.client();
   const std::string value(kLongestFrame / 2 + 1, 'x');
   std::thread other([&] { b->allgather("long", 1, 2, value, kLimit); });
   const auto values = a->allgather("long", 0, 2, value, kLimit);
@@ -138,13 +138,13 @@ TEST_CASE("the values of an allgather may be longer together than one frame of a
 
 TEST_CASE("512 ranks meet") {
   constexpr int kRanks = 512;
-  const Served served;
+  const RunningServer running;
   std::vector<std::thread> ranks;
   std::atomic<int> right{0};
   const auto begin = Clock::now();
   for (int rank = 0; rank < kRanks; ++rank) {
     ranks.emplace_back([&, rank] {
-      const auto client = served.client();
+      const auto client = running.client();
       const auto all = client->allgather("identity", rank, kRanks, std::string(32, static_cast<char>(rank)), kLimit);
       bool same = all.size() == kRanks;
       for (int peer = 0; same && peer < kRanks; ++peer) {
@@ -174,16 +174,16 @@ int sockets_for_children() {
 }
 
 TEST_CASE("programs that a process with the server or a client starts inherit none of its sockets") {
-  const Served served;
-  const auto client = served.client();
+  const RunningServer running;
+  const auto client = running.client();
   client->set("key", "value");  // so the server has accepted it
   CHECK(sockets_for_children() == 0);
 }
 
 TEST_CASE("a client with another secret, or none, is refused in one line") {
-  const Served served;
+  const RunningServer running;
   const auto error_with = [&](const Secret& secret) {
-    return error_of([&] { net_store({"127.0.0.1", served.server->port(), secret}, kLimit); });
+    return error_of([&] { net_store({"127.0.0.1", running.server->port(), secret}, kLimit); });
   };
   const std::string wrong = error_with(make_secret());
   CHECK(contains(wrong, "4: "));
@@ -220,14 +220,14 @@ TEST_CASE("a server that does not prove the secret learns nothing from the clien
 }
 
 TEST_CASE("a port in use is reported with the process that has it") {
-  const Served served;
-  const std::string error = error_of([&] { StoreServer({"127.0.0.1"}, served.server->port(), make_secret()); });
+  const RunningServer running;
+  const std::string error = error_of([&] { StoreServer({"127.0.0.1"}, running.server->port(), make_secret()); });
   CHECK(contains(error, "4: "));
   CHECK(contains(error, "in use by pid " + std::to_string(::getpid())));
 }
 
 TEST_CASE("a server that is not there is reported after the time") {
-  const int port = Served().server->port();
+  const int port = RunningServer().server->port();
   const std::string error = error_of([&] { net_store({"127.0.0.1", port, make_secret()}, milliseconds(300)); });
   CHECK(contains(error, "4: "));
   CHECK(contains(error, "cannot reach the store at 127.0.0.1:" + std::to_string(port)));
@@ -236,7 +236,7 @@ TEST_CASE("a server that is not there is reported after the time") {
 }
 
 TEST_CASE("a client may start before the server") {
-  const int port = Served().server->port();
+  const int port = RunningServer().server->port();
   const Secret secret = make_secret();
   std::string value;
   std::thread early([&] { value = net_store({"127.0.0.1", port, secret}, kLimit)->get("key", kLimit); });
@@ -259,14 +259,14 @@ int64_t resident_kib() {
 }
 
 TEST_CASE("garbage, half a greeting and 400 idle connections disturb nobody") {
-  const Served served;
-  const auto client = served.client();
+  const RunningServer running;
+  const auto client = running.client();
   const int64_t memory = resident_kib();
   std::vector<UniqueFd> idle;
-  for (int count = 0; count < 400; ++count) idle.push_back(connect_to(served.server->port()));
-  const UniqueFd half = connect_to(served.server->port());
+  for (int count = 0; count < 400; ++count) idle.push_back(connect_to(running.server->port()));
+  const UniqueFd half = connect_to(running.server->port());
   ::send(half.get(), kHello.data(), kHello.size(), MSG_NOSIGNAL);
-  const UniqueFd garbage = connect_to(served.server->port());
+  const UniqueFd garbage = connect_to(running.server->port());
   const std::string bytes(4096, '\xff');
   ::send(garbage.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
 
@@ -279,22 +279,22 @@ TEST_CASE("garbage, half a greeting and 400 idle connections disturb nobody") {
   const int64_t growth = resident_kib() - memory;
   MESSAGE("the slowest operation of a rank: ", slowest.count(), " ms; the process has grown by ", growth, " KiB");
   CHECK(growth <= 8 * 1024);
-  CHECK(served.client()->get("19", kLimit) == "value");  // a new rank comes in too
+  CHECK(running.client()->get("19", kLimit) == "value");  // a new rank comes in too
   CHECK(is_closed_soon(garbage.get()));
   CHECK(is_closed_soon(half.get()));
   CHECK(is_closed_soon(idle.back().get()));
 }
 
 TEST_CASE("a frame of a client that has no meaning ends its connection, and no other") {
-  const Served served;
-  const auto client = served.client();
+  const RunningServer running;
+  const auto client = running.client();
   const uint64_t lengths[] = {0, 1, ~uint64_t{0}};
   for (const uint64_t length : lengths) {
-    Connection bad(served.address, Clock::now() + kLimit);
+    Connection bad(running.address, Clock::now() + kLimit);
     bad.send(request(Request::set).number(length));
     CHECK(error_of([&] { bad.receive(Clock::now() + kLimit); }).starts_with("5: "));
   }
-  const UniqueFd raw = connect_to(served.server->port());
+  const UniqueFd raw = connect_to(running.server->port());
   client->set("key", "value");
   CHECK(client->get("key", kLimit) == "value");
 }

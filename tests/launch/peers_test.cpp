@@ -143,8 +143,8 @@ TEST_CASE("a node receives what another one announces, in that order") {
   CHECK(stuck[0].rank == 1);
   CHECK(text(stuck[0].progress) == "step 56 phase data");
   CHECK(stuck[1].rank == 2);
-  REQUIRE(both[0]->places().size() == 2);
-  CHECK(text(both[0]->places()[1].progress) == "step 57 phase forward");
+  REQUIRE(both[0]->progress().size() == 2);
+  CHECK(text(both[0]->progress()[1].progress) == "step 57 phase forward");
   const auto ends = both[0]->ends();
   REQUIRE(ends.size() == 1);
   CHECK(describe(ends[0]) == describe(end));

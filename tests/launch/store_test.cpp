@@ -1,5 +1,5 @@
 #include "launch/failure.hpp"
-#include "launch/meeting.hpp"
+#include "launch/rendezvous.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

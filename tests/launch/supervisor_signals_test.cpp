@@ -50,15 +50,15 @@ TEST_CASE("SIGUSR2 reaches every rank, ends none that does not handle it, and th
 // How many ranks print that they got SIGUSR2 with kJobFails. They have a tenth of a second for it, which a busy machine
 // may not give them, but rarely three times.
 std::size_t told_ranks(const std::vector<std::string>& steps, int code, std::size_t expected) {
-  std::size_t told = 0;
-  for (int attempt = 0; attempt < 3 && told != expected; ++attempt) {
+  std::size_t received = 0;
+  for (int attempt = 0; attempt < 3 && received != expected; ++attempt) {
     FakeJob job(3, steps);
     const auto result = job->wait(kSlack);
     CHECK(result.code == code);
     CHECK(contains(last_line(result.err), "rank 1 "));
-    told = static_cast<std::size_t>(count_of(result.out, "usr2 1\n"));
+    received = static_cast<std::size_t>(count_of(result.out, "usr2 1\n"));
   }
-  return told;
+  return received;
 }
 
 TEST_CASE("when a rank fails or is stopped, the others get SIGUSR2 with kJobFails before they are killed") {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "ddprun/error.hpp"
-#include "launch/meeting.hpp"
+#include "launch/rendezvous.hpp"
 #include "testing/temp_dir.hpp"
 
 namespace {

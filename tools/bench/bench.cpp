@@ -8,7 +8,7 @@
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "launch/job_folder.hpp"
-#include "launch/meeting.hpp"
+#include "launch/rendezvous.hpp"
 #include "launch/supervisor.hpp"
 #include "tools/bench/output.hpp"
 

@@ -10,8 +10,8 @@
 #include "comm/plugin_backend.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/host_identity.hpp"
-#include "launch/meeting.hpp"
 #include "launch/net/address.hpp"
+#include "launch/rendezvous.hpp"
 #include "tools/bench/plan.hpp"
 
 namespace ddprun::bench {

@@ -6,8 +6,8 @@
 
 #include "ddprun/error.hpp"
 #include "launch/failure.hpp"
-#include "launch/meeting.hpp"
 #include "launch/net/connection.hpp"
+#include "launch/rendezvous.hpp"
 #include "tools/conformance/suite.hpp"
 
 namespace ddprun::conformance {

@@ -25,7 +25,7 @@ class Job {
   // As tools::Job::find().
   static std::shared_ptr<Job> find(const console::NodeOptions& options);
 
-  // `identity`: what must be equal (launch/meeting.hpp). Collective. Throws Error: usage for the node options,
+  // `identity`: what must be equal (launch/rendezvous.hpp). Collective. Throws Error: usage for the node options,
   // rendezvous.
   void meet(const std::string& identity);
 

@@ -6,7 +6,7 @@
 
 #include "cli/console/command_line.hpp"
 #include "cli/console/program.hpp"
-#include "launch/meeting.hpp"
+#include "launch/rendezvous.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
 #include "tools/doctor/peers.hpp"

@@ -9,9 +9,9 @@
 #include "base/log.hpp"
 #include "ddprun/error.hpp"
 #include "launch/first_cause.hpp"
-#include "launch/meeting.hpp"
 #include "launch/net/address.hpp"
 #include "launch/net/connection.hpp"
+#include "launch/rendezvous.hpp"
 
 namespace ddprun::tools {
 namespace {
@@ -92,7 +92,7 @@ void Job::open_store(bool insecure, milliseconds timeout) {
   node.rank = index_;
   node.size = count_;
   node.master_addr = nodes.master_addr;
-  launch::find_place(node, *store_, timeout);
+  launch::set_location(node, *store_, timeout);
   address_ = node.address;
 }
 

@@ -33,7 +33,7 @@ class Job {
   struct Terms {
     bool insecure = false;
     std::chrono::milliseconds timeout;
-    std::string identity;         // what must be equal (launch/meeting.hpp)
+    std::string identity;         // what must be equal (launch/rendezvous.hpp)
     std::string differ, advice;   // IdentityWords
     std::vector<int64_t> counts;  // of ranks that each node starts; under another launcher each process starts one
   };

@@ -20,7 +20,7 @@ namespace ddprun::tune {
 class Session {
  public:
   // With several hosts, meets the others. `ranks`: of this host. `identity`: what must be equal on all hosts
-  // (launch/meeting.hpp). Both references must outlive the session. Collective. Throws Error: usage for the node
+  // (launch/rendezvous.hpp). Both references must outlive the session. Collective. Throws Error: usage for the node
   // options, rendezvous.
   Session(const Request& request, const config::Experiment& experiment, int64_t ranks, const std::string& identity,
           std::chrono::milliseconds timeout);

@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "ddprun/error.hpp"
-#include "launch/meeting.hpp"
+#include "launch/rendezvous.hpp"
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/process.hpp"

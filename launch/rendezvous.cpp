@@ -1,4 +1,4 @@
-#include "launch/meeting.hpp"
+#include "launch/rendezvous.hpp"
 
 #include <algorithm>
 #include <sstream>
@@ -103,11 +103,11 @@ std::unique_ptr<Store> open_store(World& world, milliseconds timeout) {
     return nullptr;
   }
   auto store = open(world, timeout);
-  find_place(world, *store, timeout);
+  set_location(world, *store, timeout);
   return store;
 }
 
-void find_place(World& world, Store& store, milliseconds timeout) {
+void set_location(World& world, Store& store, milliseconds timeout) {
   locate(world, store, timeout);
   if (world.on_one_host()) return;
   share_cores(world, store, timeout);
