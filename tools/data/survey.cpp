@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 namespace ddprun::data {
 namespace {
@@ -14,9 +15,8 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // bytes fetched at a
 // Sums of differences to the first value, which keeps precision if the values are far from 0.
 class Measure {
  public:
-  template <class T>
-  void add(const T* values, std::size_t count) {
-    for (const T* value = values; value != values + count; ++value) add_one(static_cast<double>(*value));
+  void add(std::span<const double> values) {
+    for (const double value : values) add(value);
   }
 
   Spread spread() const {
@@ -27,7 +27,7 @@ class Measure {
   }
 
  private:
-  void add_one(double value) {
+  void add(double value) {
     if (!std::isfinite(value)) {
       ++others_;
       return;
@@ -45,36 +45,25 @@ class Measure {
   double origin_ = 0, low_ = 0, high_ = 0, sum_ = 0, squares_ = 0;
 };
 
-// A buffer for values of a field's type.
-class Values {
- public:
-  explicit Values(const Field& field) : field_(field) {}
+// The values of samples, one sample after another.
+std::vector<double> numbers(const Field& field, const std::vector<std::byte>& bytes) {
+  const auto all = [&]<class T>(const T* values) {
+    return std::vector<double>(values, values + bytes.size() / sizeof(T));
+  };
+  if (field.type == ElementType::float32) return all(reinterpret_cast<const float*>(bytes.data()));
+  return all(reinterpret_cast<const int64_t*>(bytes.data()));
+}
 
-  void resize(std::size_t samples) { memory_.resize(samples * field_.bytes()); }
-  void* data() { return memory_.data(); }
-
-  void measure(Measure& measure, std::size_t first, std::size_t count) const {
-    if (field_.type == ElementType::float32) {
-      measure.add(values<float>() + first, count);
-    } else {
-      measure.add(values<int64_t>() + first, count);
-    }
-  }
-  std::vector<double> numbers() const {
-    const std::size_t count = memory_.size() / size_of(field_.type);
-    if (field_.type == ElementType::float32) return {values<float>(), values<float>() + count};
-    return {values<int64_t>(), values<int64_t>() + count};
-  }
-  // Of a field of that type.
-  template <class T>
-  const T* values() const {
-    return reinterpret_cast<const T*>(memory_.data());
-  }
-
- private:
-  const Field& field_;
-  std::vector<std::byte> memory_;
+struct Bytes {
+  std::vector<std::byte> input, target;
 };
+
+Bytes fetch(const Dataset& dataset, const std::vector<int64_t>& indices, int64_t epoch) {
+  Bytes bytes{std::vector<std::byte>(indices.size() * dataset.input().bytes()),
+              std::vector<std::byte>(indices.size() * dataset.target().bytes())};
+  dataset.fetch(indices, epoch, bytes.input.data(), bytes.target.data());
+  return bytes;
+}
 
 // A permutation of 0 to `size` - 1 whose every prefix is spread evenly: steps of about the golden section of `size`
 // (Weyl's sequence), made coprime to it.
@@ -101,8 +90,6 @@ class Surveyor {
   explicit Surveyor(const Dataset& dataset)
       : dataset_(dataset),
         channels_(dataset.input().shape.size() == 3 ? static_cast<std::size_t>(dataset.input().shape[0]) : 1),
-        inputs_(dataset.input()),
-        targets_(dataset.target()),
         input_measures_(channels_),
         order_(dataset.size()) {
     if (has_classes(dataset)) classes_.resize(dataset.classes().size());
@@ -114,11 +101,12 @@ class Surveyor {
     const auto piece = static_cast<int64_t>(std::max<std::size_t>(1, kPieceBytes / dataset_.input().bytes()));
     const auto begin = Clock::now();
     while (done_ < end && (done_ == 0 || Clock::now() - begin < time)) {
-      const int64_t count = std::min(piece, end - done_);
-      fetch(count);
-      if (measured) measure_inputs(static_cast<std::size_t>(count));
-      count_targets(static_cast<std::size_t>(count));
-      done_ += count;
+      std::vector<int64_t> indices(static_cast<std::size_t>(std::min(piece, end - done_)));
+      std::generate(indices.begin(), indices.end(), [this] { return order_.next(); });
+      const Bytes bytes = fetch(dataset_, indices, 0);
+      if (measured) measure_inputs(numbers(dataset_.input(), bytes.input));
+      count_targets(numbers(dataset_.target(), bytes.target));
+      done_ += static_cast<int64_t>(indices.size());
     }
     return done_;
   }
@@ -130,33 +118,20 @@ class Surveyor {
   }
 
  private:
-  void fetch(int64_t count) {
-    std::vector<int64_t> indices(static_cast<std::size_t>(count));
-    std::generate(indices.begin(), indices.end(), [this] { return order_.next(); });
-    inputs_.resize(indices.size());
-    targets_.resize(indices.size());
-    dataset_.fetch(indices, 0, inputs_.data(), targets_.data());
-  }
-
-  void measure_inputs(std::size_t samples) {
+  void measure_inputs(std::span<const double> values) {
     const std::size_t plane = dataset_.input().elements() / channels_;
-    for (std::size_t i = 0; i < samples * channels_; ++i) {
-      inputs_.measure(input_measures_[i % channels_], i * plane, plane);
+    for (std::size_t i = 0; i * plane < values.size(); ++i) {
+      input_measures_[i % channels_].add(values.subspan(i * plane, plane));
     }
   }
 
-  void count_targets(std::size_t samples) {
-    if (classes_.empty()) {
-      targets_.measure(target_measure_, 0, samples * dataset_.target().elements());
-      return;
-    }
-    for (std::size_t i = 0; i < samples; ++i) ++classes_.at(static_cast<std::size_t>(targets_.values<int64_t>()[i]));
+  void count_targets(std::span<const double> values) {
+    if (classes_.empty()) return target_measure_.add(values);
+    for (const double label : values) ++classes_.at(static_cast<std::size_t>(label));
   }
 
   const Dataset& dataset_;
   const std::size_t channels_;
-  Values inputs_;
-  Values targets_;
   std::vector<Measure> input_measures_;
   Measure target_measure_;
   std::vector<int64_t> classes_;
@@ -174,12 +149,8 @@ Survey survey(const Dataset& dataset, const SurveyLimits& limits) {
 }
 
 Sample fetch_sample(const Dataset& dataset, int64_t index, int64_t epoch) {
-  Values input(dataset.input());
-  Values target(dataset.target());
-  input.resize(1);
-  target.resize(1);
-  dataset.fetch(std::vector<int64_t>{index}, epoch, input.data(), target.data());
-  return {input.numbers(), target.numbers()};
+  const Bytes bytes = fetch(dataset, {index}, epoch);
+  return {numbers(dataset.input(), bytes.input), numbers(dataset.target(), bytes.target)};
 }
 
 bool has_classes(const Dataset& dataset) {
