@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "ddprun/error.hpp"
-#include "tools/lib/collectives.hpp"
+#include "tools/lib/run.hpp"
 #include "tools/report/collectives.hpp"
 
 using namespace ddprun;
@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   report::CollectivesByRank files;
   for (const std::string_view text : {input.substr(0, end), input.substr(std::min(end + 1, size))}) {
     try {
-      auto file = record::parse_collectives(std::string(text), path);
+      auto file = tools::parse_collectives(std::string(text), path);
       const int64_t rank = file.rank;
       files[rank] = std::move(file);
     } catch (const Error& error) {

@@ -198,7 +198,7 @@ TEST_CASE("distances from the exact mean are measured on GPUs as on CPUs") {
             log.after_optimizer_step(step);
           }
         })) == "");
-  const auto ranks = record::read_parity(dir.path(), 2);
+  const auto ranks = tools::read_parity(dir.path(), 2);
   REQUIRE(ranks.size() == 2);
   REQUIRE(ranks[0].size() == 2 * 4);
   for (std::size_t i = 0; i < ranks[0].size(); ++i) {

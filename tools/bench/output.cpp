@@ -234,7 +234,7 @@ uint64_t Row::wrong() const {
 double Row::quantile(double share) const {
   std::vector<double> samples;
   for (const auto& round : rounds) samples.insert(samples.end(), round.seconds.begin(), round.seconds.end());
-  return record::quantile(std::move(samples), share);
+  return tools::quantile(std::move(samples), share);
 }
 
 double Row::algbw() const {

@@ -140,7 +140,7 @@ ExitCode compare_earlier(const Request& request) {
                                             : members_of_groups(request.runs, request.warmup_steps);
   check_fairness(comparison.members, request.allow_different, comparison);
   const std::vector<Gate> gates = gates_of(request, comparison.members);
-  comparison.environment = record::read_environment(comparison.members.front().dirs.front());
+  comparison.environment = tools::read_environment(comparison.members.front().dirs.front());
   judge(comparison, gates);
   const config::Experiment& experiment = comparison.members.front().variant.loaded.experiment;
   return report_result(comparison, page, new_folder(request.running, experiment, "compare"));

@@ -22,7 +22,7 @@ Settings configuration_of(const Variant& variant) {
   return settings;
 }
 
-Variant variant_of(const record::Run& run) {
+Variant variant_of(const tools::Run& run) {
   Variant variant;
   variant.file = run.config;
   variant.loaded = config::load(run.config, {});
@@ -30,23 +30,22 @@ Variant variant_of(const record::Run& run) {
   return variant;
 }
 
-void add_run(Member& member, const record::Run& run, int64_t warmup_steps) {
-  member.dirs.push_back(run.dir);
-  member.runs.push_back(figures_of(run, warmup_steps));
-  ParityRun parity = record::read_parity(run.dir, static_cast<int>(run.steps.size()));
-  if (parity.empty()) return;
-  member.parity_dirs.push_back(run.dir);
-  member.parity_runs.push_back(std::move(parity));
-}
-
-void require_same(const Member& member, const record::Run& run) {
-  const Settings first = configuration_of(member.variant), next = configuration_of(variant_of(run));
+// The first run of a member decides its variant.
+void add_run(Member& member, const tools::Run& run, const Variant& variant, int64_t warmup_steps) {
+  if (member.dirs.empty()) member.variant = variant;
+  const Settings first = configuration_of(member.variant), next = configuration_of(variant);
   for (const auto& [key, value] : first) {
     const auto other = next.find(key);
     if (other != next.end() && other->second == value) continue;
     throw Error(ExitCode::usage, run.dir + ": " + key + " differs from that in " + member.dirs.front() +
                                      "; all runs of one group must have the same configuration");
   }
+  member.dirs.push_back(run.dir);
+  member.runs.push_back(figures_of(run, warmup_steps));
+  ParityRun parity = tools::read_parity(run.dir, static_cast<int>(run.steps.size()));
+  if (parity.empty()) return;
+  member.parity_dirs.push_back(run.dir);
+  member.parity_runs.push_back(std::move(parity));
 }
 
 void make_names_unique(std::vector<Member>& members) {
@@ -66,10 +65,8 @@ std::vector<Member> members_of_groups(const std::vector<std::vector<std::string>
   for (const auto& group : groups) {
     Member& member = members.emplace_back();
     for (const std::string& dir : group) {
-      const record::Run run = record::read_run(dir);
-      if (member.dirs.empty()) member.variant = variant_of(run);
-      require_same(member, run);
-      add_run(member, run, warmup_steps);
+      const tools::Run run = tools::read_run(dir);
+      add_run(member, run, variant_of(run), warmup_steps);
     }
   }
   if (members.size() < 2) throw Error(ExitCode::usage, "--runs: give it once for each variant, at least twice");
@@ -80,16 +77,12 @@ std::vector<Member> members_of_groups(const std::vector<std::vector<std::string>
 std::vector<Member> members_of_folders(const std::vector<std::string>& folders, int64_t warmup_steps) {
   std::vector<Member> members;
   for (const std::string& dir : folders) {
-    const record::Run run = record::read_run(dir);
+    const tools::Run run = tools::read_run(dir);
     const Variant variant = variant_of(run);
-    auto same = std::find_if(members.begin(), members.end(), [&](const Member& member) {
+    const auto same = std::find_if(members.begin(), members.end(), [&](const Member& member) {
       return configuration_of(member.variant) == configuration_of(variant);
     });
-    if (same == members.end()) {
-      same = members.emplace(same);
-      same->variant = variant;
-    }
-    add_run(*same, run, warmup_steps);
+    add_run(same == members.end() ? members.emplace_back() : *same, run, variant, warmup_steps);
   }
   if (members.size() < 2) {
     throw Error(ExitCode::usage, "compare: all runs have the same configuration; at least two are needed");

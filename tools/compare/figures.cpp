@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 
 #include "base/text.hpp"
@@ -18,7 +19,7 @@ namespace {
 using record::StepRecord;
 using Steps = std::vector<StepRecord>;
 
-void require_steps(const record::Run& run, int64_t warmup_steps) {
+void require_steps(const tools::Run& run, int64_t warmup_steps) {
   const auto steps = static_cast<int64_t>(run.steps.front().size());
   for (const Steps& of_rank : run.steps) {
     if (static_cast<int64_t>(of_rank.size()) == steps) continue;
@@ -30,39 +31,27 @@ void require_steps(const record::Run& run, int64_t warmup_steps) {
                                    " are left out as warm-up; train longer, or lower --warmup-steps");
 }
 
-double time_of(const Steps& steps, std::size_t first) {
-  double seconds = 0;
-  for (std::size_t i = first; i < steps.size(); ++i) seconds += steps[i].total;
-  return seconds;
-}
-
-double average(const Steps& steps, std::size_t first, double StepRecord::*member) {
+// `absent`: the time in a step that has no record of this part.
+double average(const Steps& steps, std::size_t first, double StepRecord::*member, double absent = record::kAbsent) {
   double sum = 0;
-  for (std::size_t i = first; i < steps.size(); ++i) sum += steps[i].*member;
-  return sum / static_cast<double>(steps.size() - first);
-}
-
-// A step without a record of this part spent no time in it.
-double average_part(const Steps& steps, std::size_t first, double StepRecord::*member) {
-  double sum = 0;
-  for (std::size_t i = first; i < steps.size(); ++i) sum += std::isnan(steps[i].*member) ? 0 : steps[i].*member;
+  for (std::size_t i = first; i < steps.size(); ++i) sum += std::isnan(steps[i].*member) ? absent : steps[i].*member;
   return sum / static_cast<double>(steps.size() - first);
 }
 
 Split split_of(const Steps& steps, std::size_t first) {
   Split split;
   split.data = average(steps, first, &StepRecord::data);
-  split.forward = average_part(steps, first, &StepRecord::forward);
-  split.backward = average_part(steps, first, &StepRecord::backward);
-  split.comm = average_part(steps, first, &StepRecord::comm);
-  split.optimizer = average_part(steps, first, &StepRecord::optimizer);
-  split.graph = average_part(steps, first, &StepRecord::graph);
+  split.forward = average(steps, first, &StepRecord::forward, 0);
+  split.backward = average(steps, first, &StepRecord::backward, 0);
+  split.comm = average(steps, first, &StepRecord::comm, 0);
+  split.optimizer = average(steps, first, &StepRecord::optimizer, 0);
+  split.graph = average(steps, first, &StepRecord::graph, 0);
   split.other = average(steps, first, &StepRecord::total) - split.total();
   return split;
 }
 
 // The mean over the samples of all ranks. If no rank has samples in a step, there is no loss.
-std::vector<double> losses_of(const record::Run& run) {
+std::vector<double> losses_of(const tools::Run& run) {
   std::vector<double> losses;
   for (std::size_t step = 0; step < run.steps.front().size(); ++step) {
     double sum = 0, samples = 0;
@@ -86,7 +75,7 @@ double median_over(const std::vector<Figures>& runs, Get get) {
   for (const Figures& run : runs) {
     if (std::isfinite(get(run))) values.push_back(get(run));
   }
-  return median(values);
+  return tools::median(values);
 }
 
 const Figures& run_of_median_step(const std::vector<Figures>& runs) {
@@ -101,23 +90,14 @@ bool all_in(const std::vector<std::string>& keys, const std::string& table) {
          std::all_of(keys.begin(), keys.end(), [&](const std::string& key) { return key.starts_with(table); });
 }
 
-PartOfStep largest_part(const Split& split) {
-  const auto parts = parts_of_step({split});
-  return *std::max_element(parts.begin(), parts.end(),
-                           [&](const PartOfStep& a, const PartOfStep& b) { return split.*a.member < split.*b.member; });
-}
-
-const char* name_of(double Split::*member) {
-  for (const PartOfStep& part : parts_of_step({})) {
-    if (part.member == member) return part.name;
-  }
-  return "";
+PartOfStep largest_of(const std::vector<PartOfStep>& parts, const Split& split) {
+  return *std::ranges::max_element(parts, {}, [&](const PartOfStep& part) { return split.*part.member; });
 }
 
 constexpr double kLeastShown = 0.0005;
 
 // Enough digits to show the difference between 0.4 and 0.
-std::string percent(double share) {
+std::string share_text(double share) {
   if (share > 0 && share < kLeastShown) return "less than 0.1 %";
   return fmt::format("{:.{}f} %", 100 * share, share < 0.0095 ? 1 : 0);
 }
@@ -136,12 +116,13 @@ std::vector<PartOfStep> parts_of_step(const std::vector<Split>& splits) {
   return parts;
 }
 
-Figures figures_of(const record::Run& run, int64_t warmup_steps) {
+Figures figures_of(const tools::Run& run, int64_t warmup_steps) {
   require_steps(run, warmup_steps);
   const auto first = static_cast<std::size_t>(warmup_steps);
-  const Steps& slowest = record::slowest_rank(run, first);
+  const Steps& slowest = tools::slowest_rank(run, first);
   Figures figures;
-  figures.total_time = time_of(slowest, first);
+  for (std::size_t i = first; i < slowest.size(); ++i) figures.step_times.push_back(slowest[i].total);
+  figures.total_time = std::accumulate(figures.step_times.begin(), figures.step_times.end(), 0.0);
   figures.step = average(slowest, first, &StepRecord::total);
   figures.split = split_of(slowest, first);
   for (const auto& [name, member] : {std::pair("scatter", &StepRecord::scatter),
@@ -151,7 +132,6 @@ Figures figures_of(const record::Run& run, int64_t warmup_steps) {
     const double time = average(slowest, first, member);
     if (std::isfinite(time)) figures.dp[name] = time;
   }
-  for (std::size_t i = first; i < slowest.size(); ++i) figures.step_times.push_back(slowest[i].total);
   for (const Steps& of_rank : run.steps) {
     for (std::size_t i = first; i < of_rank.size(); ++i) figures.samples += of_rank[i].samples;
   }
@@ -167,7 +147,7 @@ Figures figures_of(const record::Run& run, int64_t warmup_steps) {
   figures.test_accuracy = run.summary.test_accuracy;
   figures.algorithm = run.summary.algorithm;
   figures.transport = run.summary.transport;
-  figures.load = parse_number<double>(record::load_at_start(run)).value_or(record::kAbsent);
+  figures.load = parse_number<double>(tools::load_at_start(run)).value_or(record::kAbsent);
   return figures;
 }
 
@@ -182,8 +162,8 @@ Typical typical_of(const std::vector<Figures>& runs) {
   }
   std::vector<double> steps;
   for (const Figures& run : runs) steps.push_back(run.step);
-  typical.step_low = record::quantile(steps, 0.25);
-  typical.step_high = record::quantile(steps, 0.75);
+  typical.step_low = tools::quantile(steps, 0.25);
+  typical.step_high = tools::quantile(steps, 0.75);
   return typical;
 }
 
@@ -194,18 +174,19 @@ double Split::*lever_of(const std::vector<std::string>& keys_that_differ) {
 
 std::string ceiling_of(const Split& split, double Split::*lever) {
   const double total = split.total();
-  const PartOfStep largest = largest_part(split);
+  const std::vector<PartOfStep> parts = parts_of_step({split});
+  const PartOfStep largest = largest_of(parts, split);
   const double share = split.*lever / total;
-  const std::string name = name_of(lever);
-  std::string text = percent(split.*largest.member / total) + " " + largest.name;
+  const std::string name = std::ranges::find(parts, lever, &PartOfStep::member)->name;
+  std::string text = share_text(split.*largest.member / total) + " " + largest.name;
   if (split.graph > 0 && lever != &Split::data) return text + "; the parts of a CUDA graph are not timed";
   if (!(share > 0)) return text + ", no " + name;
   const bool is_largest = largest.member == lever;
-  if (!is_largest) text += ", " + percent(share) + " " + name;
+  if (!is_largest) text += ", " + share_text(share) + " " + name;
   const double gain = share / (1 - share);
   if (gain < kLeastShown) return text;
   text += std::string("; without ") + (is_largest ? "it" : "the latter") + ", a step would be ";
-  if (gain < 1) return text + percent(gain) + " faster";
+  if (gain < 1) return text + share_text(gain) + " faster";
   return text + fmt::format("{:.{}f} times as fast", 1 + gain, gain < 9 ? 1 : 0);
 }
 

@@ -55,7 +55,7 @@ struct Figures {
 };
 
 // Throws Error(usage) if the run has no step after `warmup_steps`, or its ranks have different numbers of steps.
-Figures figures_of(const record::Run& run, int64_t warmup_steps);
+Figures figures_of(const tools::Run& run, int64_t warmup_steps);
 
 // The median of each figure over runs, and the quartiles of the step time. The split, the parts of dp and the lists of
 // steps are those of one run, the one with the median step time (the lower one of two): medians of parts, taken each by

@@ -138,7 +138,7 @@ std::string text(const Comparison& comparison) {
   std::string out;
   for (const std::string& line : warnings(comparison)) out += line + "\n";
   out += block(figures_table(comparison)) + block(split_table(comparison));
-  for (const report::TitledTable& table : speedup_tables(comparison)) out += block(table);
+  if (!speedups_of(comparison).empty()) out += block(speedup_table(comparison));
   out += "\nDo they learn the same?\n";
   for (const auto& [title, lines] : parity_sentences(comparison)) {
     out += "  " + title + "\n";

@@ -44,16 +44,12 @@ Speedup speedup_of(const Figures& one, const Figures& several, double workers);
 // "communication-bound". "not known" if a CUDA graph is most of the step, because its parts are not known.
 const char* bound_of(const Split& split);
 
-// Of a member with several workers, over the first variant with one; NaN if there is none.
-double efficiency_of(const Comparison& comparison, const Member& member);
-
 // The variants with several workers, with their gain over the first one that has one. Empty if there is no such pair.
-std::vector<std::pair<std::string, Speedup>> speedups_of(const Comparison& comparison);
+std::vector<std::pair<const Member*, Speedup>> speedups_of(const Comparison& comparison);
 
-// For each variant with several workers, next to the first variant with one: total and average batch time, time saved,
-// throughput and gain, speed-up against the ideal, efficiency, shares of compute and data. Empty if there is no such
-// pair.
-std::vector<report::TitledTable> speedup_tables(const Comparison& comparison);
+// For each of them, next to the variant with one worker: total and average batch time, time saved, throughput and gain,
+// speed-up against the ideal, efficiency, shares of compute and data. Requires one.
+report::TitledTable speedup_table(const Comparison& comparison);
 
 // compare.json; docs/comparing.md describes it.
 std::string to_json(const Comparison& comparison);

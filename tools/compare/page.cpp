@@ -25,18 +25,30 @@ double largest(const std::vector<double>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
+Bars bars_of(const std::string& axis, std::vector<std::string> groups, std::vector<BarSeries> series) {
+  Bars bars;
+  bars.value.title = axis;
+  bars.groups = std::move(groups);
+  bars.series = std::move(series);
+  return bars;
+}
+
 // One value per variant.
 Chart bars(const Comparison& comparison, const std::string& title, const std::string& axis, BarSeries series) {
-  Bars content;
-  content.value.title = axis;
-  content.groups = names_of(comparison.members);
-  content.series = {std::move(series)};
-  Chart chart;
-  chart.title = title;
-  if (!comparison.unfair.empty()) chart.note = "The work differs.";
-  chart.content = std::move(content);
-  chart.half = true;
-  return chart;
+  return report::half_chart(title, comparison.unfair.empty() ? "" : "The work differs.",
+                            bars_of(axis, names_of(comparison.members), {std::move(series)}));
+}
+
+report::Unit unit_of_steps(const Comparison& comparison) {
+  return report::unit_of_seconds(largest(of_each(comparison, [](const Figures& f) { return f.step; })));
+}
+
+// values[i] is that of x = first + i.
+report::LineSeries line_of(const Member& member, int64_t first, const std::vector<double>& values, double factor = 1) {
+  report::LineSeries line;
+  line.name = member.variant.name;
+  for (const double value : values) line.points.push_back({static_cast<double>(first++), value * factor});
+  return line;
 }
 
 template <class Get>
@@ -88,64 +100,41 @@ std::vector<BarSeries> parts(const Comparison& comparison, double factor) {
 }
 
 Section split_section(const Comparison& comparison) {
-  const report::Unit unit =
-      report::unit_of_seconds(largest(of_each(comparison, [](const Figures& f) { return f.step; })));
-  Bars grouped;
-  grouped.value.title = "time (" + unit.name + ")";
-  grouped.groups = names_of(comparison.members);
-  grouped.series = parts(comparison, unit.factor);
-  report::Shares stacked{names_of(comparison.members), parts(comparison, 1)};
-  Chart times, shares;
-  times.title = "Parts of the average step";
-  times.content = std::move(grouped);
-  shares.title = "Parts of the average step in per cent";
-  shares.content = std::move(stacked);
-  return {"Where a step's time goes", {comparison.ceiling}, {split_table(comparison)}, {times, shares}};
+  const report::Unit unit = unit_of_steps(comparison);
+  const std::vector<std::string> names = names_of(comparison.members);
+  const Bars times = bars_of("time (" + unit.name + ")", names, parts(comparison, unit.factor));
+  const report::Shares shares{names, parts(comparison, 1)};
+  return {"Where a step's time goes",
+          {comparison.ceiling},
+          {split_table(comparison)},
+          {report::whole_chart("Parts of the average step", "", times),
+           report::whole_chart("Parts of the average step in per cent", "", shares)}};
 }
 
 // Both figures of DDP tutorials: 35 % of the time saved is a throughput that is 55 % higher.
-Chart gains_chart(const std::vector<std::pair<std::string, Speedup>>& speedups) {
-  Bars content;
-  content.value.title = "per cent";
+Chart gains_chart(const std::vector<std::pair<const Member*, Speedup>>& speedups) {
+  Bars content = bars_of("per cent", {}, {{"time saved", {}, {}, {}}, {"throughput gain", {}, {}, {}}});
   content.line = 0;
-  content.series = {{"time saved", {}, {}, {}}, {"throughput gain", {}, {}, {}}};
-  for (const auto& [name, speedup] : speedups) {
-    content.groups.push_back(name);
+  for (const auto& [member, speedup] : speedups) {
+    content.groups.push_back(member->variant.name);
     content.series[0].values.push_back(100 * speedup.time_saved());
     content.series[1].values.push_back(100 * (speedup.speedup - 1));
   }
-  Chart chart;
-  chart.title = "Gain over one worker";
-  chart.note =
+  return report::whole_chart(
+      "Gain over one worker",
       "For equal samples. Right of the line is better than one worker. Without intervals: the verdict says whether a "
-      "difference shows.";
-  chart.content = std::move(content);
-  return chart;
-}
-
-Section speedup_section(const Comparison& comparison) {
-  const auto speedups = speedups_of(comparison);
-  if (speedups.empty()) return {};
-  return {"Speed-up", {}, speedup_tables(comparison), {gains_chart(speedups)}};
+      "difference shows.",
+      std::move(content));
 }
 
 Chart loss_chart(const Comparison& comparison) {
-  report::Lines lines;
-  lines.x = {"step", report::Scale::linear, true, false};
-  lines.y.title = "loss";
-  for (const Member& member : comparison.members) {
-    report::LineSeries series;
-    series.name = member.variant.name;
-    const auto& losses = member.runs.front().losses;
-    for (std::size_t i = 0; i < losses.size(); ++i) series.points.push_back({static_cast<double>(i + 1), losses[i]});
-    lines.series.push_back(std::move(series));
-  }
-  Chart chart;
-  chart.title = "Training loss";
-  chart.note = std::string("First run of each variant; mean over the samples of all ranks.") +
-               (comparison.unfair.empty() ? "" : " The work differs.");
-  chart.content = std::move(lines);
-  return chart;
+  report::Lines lines{{"step", report::Scale::linear, true, false}, {"loss"}, {}};
+  for (const Member& member : comparison.members)
+    lines.series.push_back(line_of(member, 1, member.runs.front().losses));
+  return report::whole_chart("Training loss",
+                             std::string("First run of each variant; mean over the samples of all ranks.") +
+                                 (comparison.unfair.empty() ? "" : " The work differs."),
+                             std::move(lines));
 }
 
 Section parity_section(const Comparison& comparison) {
@@ -159,35 +148,21 @@ Section parity_section(const Comparison& comparison) {
 }
 
 Section steps_section(const Comparison& comparison) {
-  const report::Unit unit =
-      report::unit_of_seconds(largest(of_each(comparison, [](const Figures& f) { return f.step; })));
-  report::Lines lines;
-  lines.x = {"step", report::Scale::linear, true, false};
-  lines.y.title = "time (" + unit.name + ")";
-  lines.from_zero = true;
-  report::Histogram histogram;
-  histogram.x.title = "time of a step (" + unit.name + ")";
+  const report::Unit unit = unit_of_steps(comparison);
+  report::Lines lines{{"step", report::Scale::linear, true, false}, {"time (" + unit.name + ")"}, {}, true};
+  report::Histogram histogram{{"time of a step (" + unit.name + ")"}, {}};
   for (const Member& member : comparison.members) {
     const Figures& figures = member.typical.figures;
-    report::LineSeries over_steps;
-    over_steps.name = member.variant.name;
-    BarSeries spread{member.variant.name, {}, {}, {}};
-    for (std::size_t i = 0; i < figures.step_times.size(); ++i) {
-      const double time = figures.step_times[i] * unit.factor;
-      over_steps.points.push_back({static_cast<double>(figures.first_step) + static_cast<double>(i), time});
-      spread.values.push_back(time);
-    }
-    lines.series.push_back(std::move(over_steps));
-    histogram.series.push_back(std::move(spread));
+    lines.series.push_back(line_of(member, figures.first_step, figures.step_times, unit.factor));
+    BarSeries& spread = histogram.series.emplace_back(BarSeries{member.variant.name, figures.step_times, {}, {}});
+    for (double& time : spread.values) time *= unit.factor;
   }
-  Chart over, distribution;
-  over.title = "Step time over steps";
-  over.note = "The slowest rank of each variant's run with the median speed.";
-  over.content = std::move(lines);
-  distribution.title = "Distribution of step times";
-  distribution.note = over.note;
-  distribution.content = std::move(histogram);
-  return {"Steps", {}, {}, {over, distribution}};
+  const std::string note = "The slowest rank of each variant's run with the median speed.";
+  return {"Steps",
+          {},
+          {},
+          {report::whole_chart("Step time over steps", note, std::move(lines)),
+           report::whole_chart("Distribution of step times", note, std::move(histogram))}};
 }
 
 std::string made_on(const Comparison& comparison) {
@@ -212,8 +187,9 @@ report::Page page_of(const Comparison& comparison) {
   for (const GateResult& result : comparison.gates) page.paragraphs.push_back(text(result) + ".");
   page.paragraphs.push_back(made_on(comparison));
   page.sections = {speed_section(comparison), split_section(comparison)};
-  if (Section speedup = speedup_section(comparison); !speedup.tables.empty())
-    page.sections.push_back(std::move(speedup));
+  if (const auto speedups = speedups_of(comparison); !speedups.empty()) {
+    page.sections.push_back({"Speed-up", {}, {speedup_table(comparison)}, {gains_chart(speedups)}});
+  }
   page.sections.push_back(parity_section(comparison));
   page.sections.push_back(steps_section(comparison));
   return page;

@@ -66,7 +66,7 @@ class Rounds {
       Member& member = comparison_.members[at];
       const std::string label = fmt::format("round {} of {}: {}", round + 1, rounds_, member.variant.name);
       const RunEnd end = runner_.must_run(member.variant, label);
-      const record::Run run = record::read_run(end.dir);
+      const tools::Run run = tools::read_run(end.dir);
       if (comparison_.environment.empty()) comparison_.environment = run.environment;
       member.dirs.push_back(run.dir);
       member.runs.push_back(figures_of(run, request_.warmup_steps));
@@ -233,7 +233,7 @@ void measure_parity(Runner& runner, const Request& request, Comparison& comparis
                                                   "train.evaluate=false"};
       const std::string dir = runner.must_run(variant, label, overrides).dir;
       member.parity_dirs.push_back(dir);
-      member.parity_runs.push_back(record::read_parity(dir, static_cast<int>(record::read_summary(dir).world)));
+      member.parity_runs.push_back(tools::read_parity(dir, static_cast<int>(tools::read_summary(dir).world)));
       runner.print(label);
     }
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/console/units.hpp"
+#include "tools/lib/statistics.hpp"
 #include "tools/report/settings.hpp"
 
 namespace ddprun::compare {
@@ -12,14 +13,16 @@ namespace {
 
 using console::Align;
 using console::Table;
+using tools::percent;
 
 double workers_of(const Member& member) {
   return static_cast<double>(compare::workers_of(member.variant.loaded.experiment));
 }
 
-// The first variant with one worker, over which the others are compared.
-std::vector<Member>::const_iterator one_worker(const std::vector<Member>& members) {
-  return std::find_if(members.begin(), members.end(), [](const Member& member) { return workers_of(member) == 1; });
+// The first variant with one worker, over which the others are compared, or null.
+const Member* one_worker(const Comparison& comparison) {
+  const auto found = std::ranges::find(comparison.members, 1, workers_of);
+  return found == comparison.members.end() ? nullptr : &*found;
 }
 
 // One row: its title, and its figure for a variant.
@@ -30,9 +33,6 @@ struct Row {
 
 std::string seconds(double value) {
   return console::human_time(value);
-}
-std::string percent(double share) {
-  return fmt::format("{:.1f} %", 100 * share);
 }
 
 const std::vector<Row>& rows() {
@@ -69,52 +69,34 @@ const char* bound_of(const Split& split) {
   return split.data >= split.comm ? "data-bound" : "communication-bound";
 }
 
-double efficiency_of(const Comparison& comparison, const Member& member) {
-  const auto one = one_worker(comparison.members);
-  if (one == comparison.members.end() || workers_of(member) == 1) return record::kAbsent;
-  return speedup_of(one->typical.figures, member.typical.figures, workers_of(member)).efficiency();
-}
-
-std::vector<std::pair<std::string, Speedup>> speedups_of(const Comparison& comparison) {
-  std::vector<std::pair<std::string, Speedup>> speedups;
-  const auto one = one_worker(comparison.members);
-  if (one == comparison.members.end()) return speedups;
+std::vector<std::pair<const Member*, Speedup>> speedups_of(const Comparison& comparison) {
+  std::vector<std::pair<const Member*, Speedup>> speedups;
+  const Member* const one = one_worker(comparison);
   for (const Member& member : comparison.members) {
-    const double workers = workers_of(member);
-    if (workers == 1) continue;
-    speedups.emplace_back(member.variant.name, speedup_of(one->typical.figures, member.typical.figures, workers));
+    if (one == nullptr || workers_of(member) == 1) continue;
+    speedups.emplace_back(&member, speedup_of(one->typical.figures, member.typical.figures, workers_of(member)));
   }
   return speedups;
 }
 
-std::vector<report::TitledTable> speedup_tables(const Comparison& comparison) {
-  const auto& members = comparison.members;
-  const auto one = one_worker(members);
-  const auto is_several = [](const Member& m) { return workers_of(m) > 1; };
-  if (one == members.end() || std::none_of(members.begin(), members.end(), is_several)) return {};
-
-  std::vector<Table::Column> columns = {{"", Align::left}, {one->variant.name, Align::right}};
-  for (const Member& member : members) {
-    if (is_several(member)) {
-      columns.push_back({fmt::format("{} ({:.0f} workers)", member.variant.name, workers_of(member)), Align::right});
-    }
+report::TitledTable speedup_table(const Comparison& comparison) {
+  const Member& one = *one_worker(comparison);
+  const auto speedups = speedups_of(comparison);
+  std::vector<Table::Column> columns = {{"", Align::left}, {one.variant.name, Align::right}};
+  for (const auto& [member, speedup] : speedups) {
+    columns.push_back({fmt::format("{} ({:.0f} workers)", member->variant.name, speedup.workers), Align::right});
   }
   Table table(columns);
-  const Figures& base = one->typical.figures;
   for (const Row& row : rows()) {
-    std::vector<std::string> cells = {row.name, row.of(base, speedup_of(base, base, 1))};
-    for (const Member& member : members) {
-      if (!is_several(member)) continue;
-      const Figures& figures = member.typical.figures;
-      cells.push_back(row.of(figures, speedup_of(base, figures, workers_of(member))));
-    }
+    std::vector<std::string> cells = {row.name, row.of(one.typical.figures, {})};
+    for (const auto& [member, speedup] : speedups) cells.push_back(row.of(member->typical.figures, speedup));
     table.row(cells);
   }
-  return {{std::string("Speed-up over one worker") +
-               (report::divides_cores(one->variant.loaded.experiment)
-                    ? "; launch.threads = 0 divides a host's cores among its workers: one worker may have more threads"
-                    : ""),
-           table}};
+  return {std::string("Speed-up over one worker") +
+              (report::divides_cores(one.variant.loaded.experiment)
+                   ? "; launch.threads = 0 divides a host's cores among its workers: one worker may have more threads"
+                   : ""),
+          table};
 }
 
 }  // namespace ddprun::compare

@@ -12,6 +12,8 @@
 namespace ddprun::compare {
 namespace {
 
+using tools::median;
+
 constexpr double kAlpha = 0.05;
 constexpr int kResamples = 4000;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -130,10 +132,6 @@ Ratio with(double value, const Interval& interval) {
 }
 
 }  // namespace
-
-double median(const std::vector<double>& samples) {
-  return record::quantile(samples, 0.5);
-}
 
 Ratio ratio_by_rounds(const std::vector<double>& times, const std::vector<double>& base, uint64_t seed) {
   const double value = median(times) / median(base);

@@ -61,8 +61,6 @@ inline bool is_decided(Verdict verdict) {
 // because of other programs"
 std::string text(Verdict verdict);
 
-double median(const std::vector<double>& samples);
-
 // The order of `variants` variants in a round (from 0). Two variants: AB BA BA AB, so that a steady drift of the
 // machine affects both alike. More: a row of a Williams (1949) square, in which each variant has each place and follows
 // each other one equally often; the next round uses the same row in reverse. So 2 * variants rounds are balanced, and

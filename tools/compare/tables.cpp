@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "cli/console/units.hpp"
-#include "tools/lib/other_cpu.hpp"
+#include "tools/lib/process.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -22,12 +22,6 @@ std::string number(double value, int digits) {
 
 std::string bytes(double value) {
   return std::isfinite(value) ? console::human_bytes(static_cast<int64_t>(value)) : "-";
-}
-
-std::vector<Table::Column> column_for_each(const std::string& first, const std::vector<Member>& members) {
-  std::vector<Table::Column> columns = {{first, Align::left}};
-  for (const Member& member : members) columns.push_back({member.variant.name, Align::right});
-  return columns;
 }
 
 std::string served(const Figures& figures) {
@@ -47,12 +41,6 @@ std::vector<std::size_t> some_steps(std::size_t steps) {
   }
   if (steps > 0) chosen.push_back(steps);
   return chosen;
-}
-
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
 }
 
 // " Load of the host at the start: 3.3 to 3.9 in a, 6.5 in b."; "" without a record of it.
@@ -162,7 +150,9 @@ report::TitledTable verdict_table(const Comparison& comparison) {
 }
 
 report::TitledTable loss_table(const Comparison& comparison) {
-  Table table(column_for_each("loss at step", comparison.members));
+  std::vector<Table::Column> columns = {{"loss at step", Align::left}};
+  for (const Member& member : comparison.members) columns.push_back({member.variant.name, Align::right});
+  Table table(columns);
   const int64_t before = comparison.members.front().runs.front().first_loss_step - 1;
   std::size_t longest = 0;
   for (const Member& member : comparison.members) longest = std::max(longest, member.runs.front().losses.size());
@@ -222,20 +212,18 @@ std::vector<std::string> warnings(const Comparison& comparison) {
                     "and measure again.",
                     100 * most));
   }
-  for (const Member& member : comparison.members) {
-    const double efficiency = efficiency_of(comparison, member);
-    if (!(efficiency > kCredible)) continue;
+  for (const auto& [member, speedup] : speedups_of(comparison)) {
+    if (!(speedup.efficiency() > kCredible)) continue;
     lines.push_back(
         fmt::format("{} has an efficiency of {:.0f} %. More than 100 % is rare: check that the run with one "
                     "worker had the cores to itself, and its threads (launch.threads).",
-                    member.variant.name, 100 * efficiency));
+                    member->variant.name, 100 * speedup.efficiency()));
   }
   for (const Against& against : comparison.against) {
     if (comparison.members[against.member].twin && is_decided(against.verdict)) {
       lines.push_back(
           "A variant differs from its twin: the machine is not quiet enough for this comparison, or this verdict is "
-          "one of "
-          "the 5 % that are chance.");
+          "one of the 5 % that are chance.");
     }
   }
   return lines;
@@ -253,10 +241,11 @@ std::vector<std::pair<std::string, std::vector<std::string>>> parity_sentences(c
   }
   if (!comparison.loss_repeats.empty()) {
     all.emplace_back("the runs of each of these variants have the same losses, bit for bit",
-                     std::vector{listed(comparison.loss_repeats)});
+                     std::vector{fmt::format("{}", fmt::join(comparison.loss_repeats, ", "))});
   }
   if (!comparison.loss_varies.empty()) {
-    all.emplace_back("losses that vary from run to run", std::vector{listed(comparison.loss_varies)});
+    all.emplace_back("losses that vary from run to run",
+                     std::vector{fmt::format("{}", fmt::join(comparison.loss_varies, ", "))});
   }
   return all;
 }

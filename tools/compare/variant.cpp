@@ -17,38 +17,23 @@
 namespace ddprun::compare {
 namespace {
 
-// Loads each variant. Reports the errors of all together; an error that several variants have is reported once.
-class Loader {
- public:
-  explicit Loader(std::optional<int64_t> ranks) : ranks_(ranks) {}
-
-  void load(Variant& variant) {
+// Throws the errors of all variants together; an error that several variants have, once.
+std::vector<Variant> loaded(std::vector<Variant> variants, std::optional<int64_t> ranks) {
+  std::vector<std::string> errors;
+  for (Variant& variant : variants) {
     try {
-      variant.loaded = config::load(variant.file, variant.overrides, ranks_, variant.typed);
+      variant.loaded = config::load(variant.file, variant.overrides, ranks, variant.typed);
       // ddprun refuses several ranks for a strategy of one process. Here -n is for the variants of ddp.
-      if (variant.loaded.experiment.strategy.kind == "ddp") return;
+      if (variant.loaded.experiment.strategy.kind == "ddp") continue;
       std::erase_if(variant.overrides, [](const auto& override_) { return override_.starts_with("launch.nproc="); });
     } catch (const Error& error) {
       std::istringstream lines(error.what());
       for (std::string line; std::getline(lines, line);) {
-        if (told_.insert(line).second) faults_ += (faults_.empty() ? "" : "\n") + line;
+        if (std::ranges::find(errors, line) == errors.end()) errors.push_back(line);
       }
     }
   }
-  void raise() const {
-    if (!faults_.empty()) throw Error(ExitCode::usage, faults_);
-  }
-
- private:
-  const std::optional<int64_t> ranks_;
-  std::string faults_;
-  std::set<std::string> told_;
-};
-
-std::vector<Variant> loaded(std::vector<Variant> variants, std::optional<int64_t> ranks) {
-  Loader loader(ranks);
-  for (Variant& variant : variants) loader.load(variant);
-  loader.raise();
+  if (!errors.empty()) throw Error(ExitCode::usage, fmt::format("{}", fmt::join(errors, "\n")));
   return variants;
 }
 

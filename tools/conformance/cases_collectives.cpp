@@ -176,11 +176,11 @@ class Collectives {
            for (std::size_t i = 0; i < kCount; ++i) {
              buffer[i * bytes] = static_cast<unsigned char>(number(context.rank(), i));  // little endian
            }
-           const Image image(context.place(), buffer.data(), buffer.size());
+           const Image image(context.memory(), buffer.data(), buffer.size());
            image.put();
            void* const memory = image.at(buffer.data());
            context.wait(
-               context.shared(algorithm).allreduce(context.place().call(memory, memory, kCount, dtype, Op::sum)));
+               context.shared(algorithm).allreduce(context.memory().call(memory, memory, kCount, dtype, Op::sum)));
            image.get();
            for (std::size_t i = 0; i < kCount; ++i) {
              std::size_t expected = 0;

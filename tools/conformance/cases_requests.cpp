@@ -7,7 +7,6 @@
 #include <thread>
 #include <vector>
 
-#include "testing/arithmetic.hpp"
 #include "tools/conformance/collective.hpp"
 #include "tools/conformance/spy.hpp"
 
@@ -61,17 +60,9 @@ void copies_the_call(Context& context) {
 
 // The last rank comes later than the others: until then no request may be done.
 void test_is_true(Context& context) {
-  auto& backend = context.shared("auto");
-  const auto dtype = common_dtype(context.settings(), "auto");
-  const auto op = common_op(context.settings(), "auto");
-  constexpr std::size_t kCount = 1'000;
-  std::vector<unsigned char> buffer(kCount * size_of(dtype));
-  fill(dtype, op, 3, context.rank(), 0, kCount, buffer.data());
-  const Image image(context.place(), buffer.data(), buffer.size());
-  image.put();
-  const auto start = [&] {
-    return backend.allreduce(context.place().call(image.at(buffer.data()), image.at(buffer.data()), kCount, dtype, op));
-  };
+  Reduced vector(context, common_dtype(context.settings(), "auto"), common_op(context.settings(), "auto"), 1'000);
+  vector.fill(3);
+  const auto start = [&] { return context.shared("auto").allreduce(vector.call()); };
   const auto poll = [&](Work& work, milliseconds limit) {
     const auto give_up = Clock::now() + limit;
     bool done = work.test();
@@ -119,47 +110,26 @@ void wait_keeps_its_timeout(Context& context) {
   context.ranks().meet();
 }
 
-constexpr std::size_t kCount = 5'000;
-
-// Fills, replays, and returns what is wrong with the sum of the sums, or "".
-std::string replayed(Context& context, const std::shared_ptr<void>& graph, const Image& image,
-                     std::vector<unsigned char>& content, DType dtype, uint64_t seed) {
-  fill(dtype, Op::max, seed, context.rank(), 0, kCount, content.data());
-  image.put();
-  context.place().replay(graph);
-  image.get();
-  for (std::size_t i = 0; i < kCount; ++i) {
-    const auto expected = reduce(dtype, Op::max, seed, context.size(), i);
-    if (accepts(dtype, expected, load(dtype, content.data(), i))) continue;
-    return "replay " + std::to_string(seed) + ", element " + std::to_string(i) + ": expected " +
-           to_text(dtype, expected.value) + ", got " + to_text(dtype, load(dtype, content.data(), i));
-  }
-  return "";
-}
-
 // Two allreduces of the same memory, so that each replay has one that waits for another; between replays, one that is
 // in no graph. The first one comes before the capture: a library may need set-up that a capture does not allow.
 void capture(Context& context, const std::string& algorithm) {
   auto& backend = context.shared(algorithm);
-  const auto dtype = common_dtype(context.settings(), algorithm);
-  std::vector<unsigned char> content(kCount * size_of(dtype));
-  const Image image(context.place(), content.data(), content.size());
-  image.put();
-  void* const memory = image.at(content.data());
-  const Collective call = context.place().call(memory, memory, kCount, dtype, Op::max);
-  const auto reduce_once = [&] { context.wait(backend.allreduce(call)); };
+  Reduced vector(context, common_dtype(context.settings(), algorithm), Op::max, 5'000);
+  const auto reduce_once = [&] { context.wait(backend.allreduce(vector.call())); };
+  vector.fill(0);
   reduce_once();
-  image.get();  // waits for the replay
-  const auto graph = context.place().capture([&] {
+  context.memory().finish();
+  const auto graph = context.memory().capture([&] {
     reduce_once();
     reduce_once();
   });
   for (uint64_t seed = 1; seed <= 3; ++seed) {
-    if (const std::string fault = replayed(context, graph, image, content, dtype, seed); !fault.empty()) {
-      context.fail(fault);
-    }
+    vector.fill(seed);
+    context.memory().replay(graph);
+    const std::string fault = vector.fault();
+    if (!fault.empty()) context.fail("replay " + std::to_string(seed) + ", " + fault);
     reduce_once();
-    image.get();
+    context.memory().finish();
   }
   context.wait(backend.barrier());
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -107,29 +108,18 @@ void several_under_way(Context& context) {
   auto& backend = context.shared("auto");
   const auto dtype = common_dtype(context.settings(), "auto");
   const auto op = common_op(context.settings(), "auto");
-  constexpr std::size_t kCount = 5000;
-  std::vector<std::vector<unsigned char>> buffers(4, std::vector<unsigned char>(kCount * size_of(dtype)));
-  std::vector<Image> images;
+  std::deque<Reduced> vectors;
   std::vector<Work> works;
   for (uint64_t i = 0; i < 4; ++i) {
-    fill(dtype, op, i, context.rank(), 0, kCount, buffers[i].data());
-    const Image& image = images.emplace_back(context.place(), buffers[i].data(), buffers[i].size());
-    image.put();
-    void* const memory = image.at(buffers[i].data());
-    works.push_back(backend.allreduce(context.place().call(memory, memory, kCount, dtype, op)));
+    vectors.emplace_back(context, dtype, op, 5000).fill(i);
+    works.push_back(backend.allreduce(vectors.back().call()));
   }
-  for (uint64_t i = 0; i < 4; ++i) {
+  for (std::size_t i = 0; i < 4; ++i) {
     const auto give_up = Clock::now() + context.settings().deadline;
     while (!works[i].test() && Clock::now() < give_up) std::this_thread::yield();
     context.wait(std::move(works[i]));
-    images[i].get();
-    for (std::size_t j = 0; j < kCount; ++j) {
-      const auto expected = reduce(dtype, op, i, context.size(), j);
-      if (accepts(dtype, expected, load(dtype, buffers[i].data(), j))) continue;
-      return context.fail("request " + std::to_string(i) + ", element " + std::to_string(j) + ": expected " +
-                          to_text(dtype, expected.value) + ", got " +
-                          to_text(dtype, load(dtype, buffers[i].data(), j)));
-    }
+    const std::string fault = vectors[i].fault();
+    if (!fault.empty()) return context.fail("request " + std::to_string(i) + ", " + fault);
   }
 }
 
@@ -167,7 +157,7 @@ void null_when_empty(Context& context) {
   auto& backend = context.shared("auto");
   const auto dtype = common_dtype(context.settings(), "auto");
   const auto op = common_op(context.settings(), "auto");
-  const Collective nothing = context.place().call(nullptr, nullptr, 0, dtype, op);
+  const Collective nothing = context.memory().call(nullptr, nullptr, 0, dtype, op);
   context.wait(backend.allreduce(nothing));
   context.wait(backend.broadcast(nothing));
   context.wait(backend.allgather(nothing));
@@ -183,10 +173,10 @@ void refuses_undeclared(Context& context) {
         const auto o = static_cast<Op>(op);
         if (takes(context.settings(), algorithm, d, o)) continue;
         double memory[2] = {};
-        const Image image(context.place(), memory, sizeof memory);
+        const Image image(context.memory(), memory, sizeof memory);
         judge(context, must_refuse(algorithm + " allreduce " + name_of(o) + " of " + name_of(d), [&] {
                 context.wait(
-                    backend.allreduce(context.place().call(image.at(&memory[0]), image.at(&memory[1]), 1, d, o)));
+                    backend.allreduce(context.memory().call(image.at(&memory[0]), image.at(&memory[1]), 1, d, o)));
               }));
       }
     }
@@ -206,15 +196,15 @@ void repeats(Context& context, const std::string& algorithm) {
   std::vector<unsigned char> send(kCount * size_of(dtype));
   std::vector<unsigned char> first;
   fill(dtype, op, 5, context.rank(), 0, kCount, send.data());
-  const Image image(context.place(), send.data(), send.size());
+  const Image image(context.memory(), send.data(), send.size());
   image.put();
   for (int joined = 0; joined < 2; ++joined) {
     const auto backend = context.join({.algorithm = algorithm, .deterministic = true});
     for (int run = 0; run < 5; ++run) {
       std::vector<unsigned char> recv(send.size());
-      const Image result(context.place(), recv.data(), recv.size());
+      const Image result(context.memory(), recv.data(), recv.size());
       context.wait(
-          backend->allreduce(context.place().call(image.at(send.data()), result.at(recv.data()), kCount, dtype, op)));
+          backend->allreduce(context.memory().call(image.at(send.data()), result.at(recv.data()), kCount, dtype, op)));
       result.get();
       if (first.empty()) first = recv;
       if (recv != first) context.fail("run " + std::to_string(joined * 5 + run) + " differs from the first");
@@ -231,10 +221,10 @@ void nan_of(Context& context, Op op) {
   for (int from = 0; from < context.size(); ++from) {
     double numbers[2] = {};  // sent, received
     store(dtype, {context.rank() == from ? std::numeric_limits<long double>::quiet_NaN() : 1.0L, 0}, numbers, 0);
-    const Image image(context.place(), numbers, sizeof numbers);
+    const Image image(context.memory(), numbers, sizeof numbers);
     image.put();
     context.wait(context.shared("auto").allreduce(
-        context.place().call(image.at(&numbers[0]), image.at(&numbers[1]), 1, dtype, op)));
+        context.memory().call(image.at(&numbers[0]), image.at(&numbers[1]), 1, dtype, op)));
     image.get();
     const bool propagates = std::isnan(load(dtype, &numbers[1], 0).real);
     text += (from > 0 ? ", " : "") + std::string(propagates ? "kept" : "lost") + " from rank " + std::to_string(from);
@@ -256,25 +246,19 @@ void allocated_memory(Context& context, const std::string& algorithm) {
   const auto dtype = common_dtype(context.settings(), "auto");
   const auto op = common_op(context.settings(), "auto");
   for (const std::size_t count : {std::size_t{1}, std::size_t{100'000}}) {
-    std::vector<unsigned char> content(count * size_of(dtype));
-    const auto memory = backend.allocate(content.size());
+    const auto memory = backend.allocate(count * size_of(dtype));
     if (reinterpret_cast<std::uintptr_t>(memory.get()) % 4096 != 0) context.fail("the memory is not page-aligned");
-    fill(dtype, op, 9, context.rank(), 0, count, content.data());
-    context.place().put(memory.get(), content.data(), content.size());
-    const auto served =
-        context.wait(backend.allreduce(context.place().call(memory.get(), memory.get(), count, dtype, op)));
+    Reduced vector(context, dtype, op, count, memory.get());
+    vector.fill(9);
+    const auto served = context.wait(backend.allreduce(vector.call()));
     if (algorithm != "auto" && served.algorithm != algorithm) {
       return context.fail(std::string("served by ") + served.algorithm);
     }
-    context.place().get(content.data(), memory.get(), content.size());
-    for (std::size_t i = 0; i < count; ++i) {
-      if (accepts(dtype, reduce(dtype, op, 9, context.size(), i), load(dtype, content.data(), i))) continue;
-      return context.fail("element " + std::to_string(i) + " is wrong");
-    }
-    judge(context,
-          algorithm == "auto" ? "" : must_refuse(algorithm + " allreduce of memory that is not from alloc", [&] {
-            context.wait(backend.allreduce(context.place().call(content.data(), content.data(), count, dtype, op)));
-          }));
+    if (const std::string fault = vector.fault(); !fault.empty()) return context.fail(fault);
+    if (algorithm == "auto") continue;
+    const Reduced other(context, dtype, op, count);
+    judge(context, must_refuse(algorithm + " allreduce of memory that is not from alloc",
+                               [&] { context.wait(backend.allreduce(other.call())); }));
   }
 }
 

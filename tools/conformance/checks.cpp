@@ -3,19 +3,20 @@
 #include <chrono>
 #include <exception>
 #include <iostream>
+#include <optional>
 
-#include "testing/ranks.hpp"
-#include "tools/conformance/printer.hpp"
+#include "base/subprocess.hpp"
+#include "data/plugin_dataset.hpp"
 
 namespace ddprun::conformance {
 namespace {
 
 constexpr std::chrono::seconds kCheck{90};
 
-// In this process; a crash ends it.
-std::string in_this_process(const std::function<std::string()>& body) {
+// What is wrong, or "".
+std::string result_of(const Check& check, bool no_fork) {
   try {
-    return body();
+    return no_fork ? check.body() : text_from_subprocess(check.body, kCheck);
   } catch (const std::exception& error) {
     return error.what();
   }
@@ -23,13 +24,19 @@ std::string in_this_process(const std::function<std::string()>& body) {
 
 }  // namespace
 
-std::string in_process(const std::function<std::string()>& body) {
-  const auto report = [&](testing::Rank& rank) { rank.report(body()); };
-  const auto outcome = testing::run_ranks(1, testing::As::processes, kCheck, report).front();
-  if (outcome.ok() && !outcome.records.empty()) return outcome.records.front();
-  if (outcome.end == testing::Outcome::End::threw) return outcome.error;
-  const std::string text = outcome.describe();
-  return "the process of the check: " + text.substr(text.find(": ") + 2);
+void require_opening(const std::string& option, const std::function<void()>& open) {
+  text_from_subprocess(
+      [&] {
+        try {
+          open();
+        } catch (const data::DatasetError& error) {
+          const bool is_option = error.key().starts_with("options.");
+          throw Error(error.code(), (is_option ? option + " " + error.key().substr(8) : "--" + error.key()) + ": " +
+                                        std::string(error.what()));
+        }
+        return std::string();
+      },
+      std::nullopt);
 }
 
 ExitCode run_checks(const std::string& what, const Tested& plugin, const std::vector<Check>& checks,
@@ -47,7 +54,7 @@ ExitCode run_checks(const std::string& what, const Tested& plugin, const std::ve
       printer.add({what, check.group, check.name, Result::State::not_run, kFailFast, {}});
       continue;
     }
-    const std::string wrong = options.no_fork ? in_this_process(check.body) : in_process(check.body);
+    const std::string wrong = result_of(check, options.no_fork);
     const auto state = wrong.empty() ? Result::State::passed : Result::State::failed;
     printer.add({what, check.group, check.name, state, wrong, {}});
     stopped = options.fail_fast && !wrong.empty();

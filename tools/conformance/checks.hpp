@@ -16,11 +16,13 @@ struct Check {
   std::function<std::string()> body;  // returns what is wrong, or ""; an exception is wrong too
 };
 
-// Runs `body` in a child process. Returns its text, or how the process ended: "killed by signal 11 (...)". It forks, so
-// the caller must have only one thread.
-std::string in_process(const std::function<std::string()>& body);
+// Calls `open` in a child process, before any check. Throws its Error: usage, with the option that the user must
+// correct
+// ("--root", or `option` for an option of a data set); plugin, if the plugin breaks its contract already here.
+void require_opening(const std::string& option, const std::function<void()>& open);
 
-// Prints the results; `what` is "data set" or "model". Returns ok or gate; throws Error(usage) if no check is left.
+// Runs the checks, each in a child process: call it while there is one thread. Prints the results; `what` is "data set"
+// or "model". Returns ok or gate; throws Error(usage) if no check is left.
 ExitCode run_checks(const std::string& what, const Tested& plugin, const std::vector<Check>& checks,
                     const CheckOptions& options);
 

@@ -1,7 +1,9 @@
-// One collective of a case: runs it and compares the result with the reference.
+// The data of a case, and one of its collectives: runs it and compares the result with the reference.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "comm/call.hpp"
 #include "testing/arithmetic.hpp"
@@ -19,6 +21,45 @@ struct TestCall {
   std::size_t count = 0;  // elements of one rank, as in ddprun_collective
   bool in_place = false;
   milliseconds overwrite_after{0};  // not 0: run_checked() overwrites the buffers after wait, and looks again later
+};
+
+// The memory that a backend gets instead of a piece of host memory: that piece itself, or GPU memory of the same size
+// and alignment; or `own`, if it is not null. The piece, `memory` and `own` outlive it.
+class Image {
+ public:
+  Image(const tools::BufferMemory& memory, void* host, std::size_t bytes, void* own = nullptr);
+
+  // The backend's address for this address of the piece.
+  void* at(const void* host) const;
+  // Copies the piece to the image, and the image to the piece.
+  void put() const { memory_.put(at(host_), host_, bytes_); }
+  void get() const { memory_.get(host_, at(host_), bytes_); }
+
+ private:
+  const tools::BufferMemory& memory_;
+  unsigned char* host_;
+  std::size_t bytes_;
+  std::shared_ptr<void> on_gpu_;
+  unsigned char* first_;
+};
+
+// A vector that the ranks reduce in place, in `own` if that is not null.
+class Reduced {
+ public:
+  Reduced(Context& context, DType dtype, Op op, std::size_t count, void* own = nullptr);
+
+  // Fills it with this rank's numbers of `seed`.
+  void fill(uint64_t seed);
+  Collective call() const;
+  // Reads the result. What is wrong with it, or "".
+  std::string fault();
+
+ private:
+  Context& context_;
+  TestCall what_;
+  uint64_t seed_ = 0;
+  std::vector<unsigned char> content_;
+  Image image_;
 };
 
 // "float32 sum count 1024 in place"

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -129,35 +130,29 @@ std::string same_in_each_epoch(const Dataset& split, const Indices& indices) {
 }
 
 std::string same_in_threads(const Dataset& split, const Indices& indices) {
-  constexpr int kThreads = 4;
-  const Batch alone = one_by_one(split, indices);
+  constexpr std::size_t kThreads = 4;
   std::vector<std::string> wrong(kThreads);
-  std::barrier start(kThreads);
-  const auto work = [&](int number) {
-    // Each thread has another sample at the same time.
-    Indices own = indices;
-    std::rotate(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(own.size()) * number / kThreads, own.end());
-    Batch expected;
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      const auto at = static_cast<std::size_t>(std::find(indices.begin(), indices.end(), own[i]) - indices.begin());
-      const auto piece = [&](const std::vector<unsigned char>& bytes) {
-        const std::size_t size = bytes.size() / indices.size();
-        const auto* const first = bytes.data() + at * size;
-        return std::vector<unsigned char>(first, first + size);
-      };
-      append(expected, {piece(alone.inputs), piece(alone.targets), ""});
-    }
+  std::barrier start(static_cast<std::ptrdiff_t>(kThreads));
+  // Each thread has another sample at the same time.
+  std::vector<Indices> own(kThreads, indices);
+  std::vector<Batch> expected;
+  for (std::size_t i = 0; i < kThreads; ++i) {
+    std::rotate(own[i].begin(), own[i].begin() + static_cast<std::ptrdiff_t>(indices.size() * i / kThreads),
+                own[i].end());
+    expected.push_back(one_by_one(split, own[i]));
+  }
+  const auto work = [&](std::size_t number) {
     start.arrive_and_wait();
     try {
       for (int round = 0; round < 3 && wrong[number].empty(); ++round) {
-        wrong[number] = difference(expected, one_by_one(split, own), own);
+        wrong[number] = difference(expected[number], one_by_one(split, own[number]), own[number]);
       }
     } catch (const std::exception& error) {
       wrong[number] = error.what();
     }
   };
   std::vector<std::thread> threads;
-  for (int i = 0; i < kThreads; ++i) threads.emplace_back(work, i);
+  for (std::size_t i = 0; i < kThreads; ++i) threads.emplace_back(work, i);
   for (auto& thread : threads) thread.join();
   for (const std::string& text : wrong) {
     if (!text.empty()) return text + " while other threads fetch";
@@ -262,33 +257,15 @@ std::string leaves_nothing_open(const DatasetSettings& settings) {
     return held_now();
   };
   const Held before = repeat();  // a library may keep what it opens first
-  const Held after = repeat();
-  const auto judge = [&](const char* what, std::ptrdiff_t grown, std::ptrdiff_t limit) {
-    if (grown < limit) return std::string();
-    return std::to_string(grown) + " " + what + " were left after " + std::to_string(kTimes) +
-           " times open, fetch and close";
-  };
-  std::string wrong = judge("descriptors", after.descriptors - before.descriptors, kTimes);
-  if (wrong.empty()) wrong = judge("threads", after.threads - before.threads, kTimes);
-  if (wrong.empty()) wrong = judge("bytes of the heap", after.heap - before.heap, kTimes * kHeap);
-  return wrong;
+  constexpr Held kLimit{kTimes, kTimes, kTimes * kHeap, std::numeric_limits<std::ptrdiff_t>::max()};
+  const std::string left = leak(repeat() - before, kLimit);
+  return left.empty() ? "" : left + " after " + std::to_string(kTimes) + " times open, fetch and close";
 }
 
 }  // namespace
 
 void require_opening(const DatasetSettings& settings) {
-  text_from_subprocess(
-      [&] {
-        try {
-          const Opened opened(settings);
-        } catch (const data::DatasetError& error) {
-          const bool option = error.key().starts_with("options.");
-          throw Error(error.code(), (option ? "--option " + error.key().substr(8) : "--" + error.key()) + ": " +
-                                        std::string(error.what()));
-        }
-        return std::string();
-      },
-      std::nullopt);
+  require_opening("--option", [&] { const Opened opened(settings); });
 }
 
 std::vector<Check> dataset_checks(const DatasetSettings& settings) {

@@ -15,8 +15,7 @@ struct DatasetSettings {
   int64_t samples = 64;  // at most so many of each split, spread evenly over it
 };
 
-// Opens the data set once, in another process. Throws Error: usage, with "--root" or "--option", if the user must
-// correct something; plugin, if the plugin breaks its contract already here.
+// Opens the data set once, in another process.
 void require_opening(const DatasetSettings& settings);
 
 std::vector<Check> dataset_checks(const DatasetSettings& settings);

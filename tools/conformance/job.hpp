@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/store.hpp"
-#include "base/store.hpp"
 #include "cli/console/node_options.hpp"
 #include "launch/net/connection.hpp"
 #include "launch/rank_link.hpp"

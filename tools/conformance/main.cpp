@@ -13,8 +13,6 @@
 #include "data/datasets.hpp"
 #include "ddprun/error.hpp"
 #include "testing/hosts.hpp"
-#include "testing/hosts.hpp"
-#include "tools/conformance/checks.hpp"
 #include "tools/conformance/dataset_checks.hpp"
 #include "tools/conformance/job.hpp"
 #include "tools/conformance/printer.hpp"
@@ -34,16 +32,13 @@ struct Arguments {
   std::vector<int> ranks{1, 2, 3, 5};
   std::string as = "both";
   std::string memory;
-  std::vector<int> devices;
   std::vector<std::string> options;
   std::vector<std::string> hosts;
   console::NodeOptions nodes;
-  CheckOptions checks;
-  bool large = false;
   unsigned deadline_ms = 0;  // 0: not given
   unsigned fault_deadline_ms = 1'000;
   unsigned slack_ms = 250;
-  uint64_t seed = 0;  // 0: drawn
+  Settings settings{.seed = 0};  // devices, large, checks, and the seed; 0: drawn
 };
 
 // A number of hosts, and of ranks on each.
@@ -76,7 +71,7 @@ void declare(CLI::App& app, Arguments& arguments) {
                  "Where the buffers are. The default is what the plugin supports, and host if it supports both.")
       ->check(CLI::IsMember({"host", "cuda"}));
   app.add_option(
-         "--device", arguments.devices,
+         "--device", arguments.settings.devices,
          "With --memory cuda, the CUDA ordinal for each rank, or one for all ranks. By default, rank i uses GPU i.")
       ->delimiter(',')
       ->check(CLI::Range(0, 1023));
@@ -89,8 +84,9 @@ void declare(CLI::App& app, Arguments& arguments) {
       ->check(CLI::Validator(is_shape, "HOSTSxRANKS"));
   console::add_node_options(app, arguments.nodes);
   console::add_insecure(app, arguments.nodes);
-  app.add_flag("--large", arguments.large, "Test a million elements with every dtype and op, not only with some.");
-  add_check_options(app, arguments.checks);
+  app.add_flag("--large", arguments.settings.large,
+               "Test a million elements with every dtype and op, not only with some.");
+  add_check_options(app, arguments.settings.checks);
   app.add_option("--deadline", arguments.deadline_ms,
                  "Milliseconds for a collective that should succeed. The default is 20000, and an hour with --no-fork.")
       ->check(CLI::PositiveNumber);
@@ -99,7 +95,7 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--slack", arguments.slack_ms,
                  "Extra milliseconds beyond the contract, for a busy machine. The default is 250.");
   app.add_option(
-         "--seed", arguments.seed,
+         "--seed", arguments.settings.seed,
          "The seed of the drawn sizes. By default it is drawn (1 with several processes), and the first line shows it.")
       ->check(CLI::PositiveNumber);
 }
@@ -127,32 +123,25 @@ std::vector<std::string> without_algorithms_of_other_memory(Settings& settings) 
 }
 
 Settings settings_from(const Arguments& arguments) {
-  Settings settings;
+  Settings settings = arguments.settings;
   settings.options = console::key_values("--option", arguments.options);
-  settings.large = arguments.large;
-  settings.verbose = arguments.checks.verbose;
-  settings.fail_fast = arguments.checks.fail_fast;
-  settings.no_fork = arguments.checks.no_fork;
-  constexpr unsigned kDeadline = 20'000, kHour = 3'600'000;
-  const unsigned deadline = arguments.checks.no_fork ? kHour : kDeadline;
-  settings.deadline = milliseconds(arguments.deadline_ms > 0 ? arguments.deadline_ms : deadline);
+  if (settings.checks.no_fork) settings.deadline = std::chrono::hours(1);
+  if (arguments.deadline_ms > 0) settings.deadline = milliseconds(arguments.deadline_ms);
   settings.fault_deadline = milliseconds(arguments.fault_deadline_ms);
   settings.slack = milliseconds(arguments.slack_ms);
-  settings.seed = arguments.seed;
   settings.before_load = ProcessState::now();
   settings.plugin = plugin::Registry::standard(arguments.plugin_path).comm(arguments.plugin);
   settings.plugin.table = &spy::watch(*settings.plugin.table);
   settings.capabilities = comm::capabilities_of(*settings.plugin.table);
   settings.memory = memory_from(arguments, settings);
-  settings.devices = arguments.devices;
-  if (settings.memory == Memory::host && !arguments.devices.empty()) {
+  if (settings.memory == Memory::host && !settings.devices.empty()) {
     throw Error(ExitCode::usage, "--device: the buffers are in host memory; add --memory cuda");
   }
   return settings;
 }
 
 // The cases of one world that the options choose, and first the one that they all need.
-std::vector<Case> cases_of(const Settings& settings, int size, As as, bool thorough, const Arguments& arguments) {
+std::vector<Case> cases_of(const Settings& settings, int size, As as, bool thorough) {
   std::vector<Case> all;
   add_collective_cases(settings, size, all);
   add_usage_cases(settings, size, all);
@@ -162,7 +151,7 @@ std::vector<Case> cases_of(const Settings& settings, int size, As as, bool thoro
   add_graph_cases(settings, all);
   add_fault_cases(settings, size, as, thorough, all);
   const std::string world = world_name(settings, size, as) + ": ";
-  std::erase_if(all, [&](const Case& one) { return !arguments.checks.chooses(world + one.name); });
+  std::erase_if(all, [&](const Case& one) { return !settings.checks.chooses(world + one.name); });
   if (!all.empty()) all.insert(all.begin(), joining_case());
   return all;
 }
@@ -185,14 +174,14 @@ std::string identity_of(const Arguments& arguments, const Settings& settings) {
   for (const auto& [name, value] : settings.options) {
     if (!own(name)) text += "--option = " + name + "=" + value + "\n";
   }
-  for (const auto& filter : arguments.checks.filters) text += "--filter = " + filter + "\n";
-  for (const auto& exclude : arguments.checks.excludes) text += "--exclude = " + exclude + "\n";
+  for (const auto& filter : settings.checks.filters) text += "--filter = " + filter + "\n";
+  for (const auto& exclude : settings.checks.excludes) text += "--exclude = " + exclude + "\n";
   const auto add = [&](const char* name, auto value) {
     text += std::string(name) + " = " + std::to_string(value) + "\n";
   };
-  add("--large", arguments.large);
-  add("--list", arguments.checks.list);
-  add("--fail-fast", arguments.checks.fail_fast);
+  add("--large", settings.large);
+  add("--list", settings.checks.list);
+  add("--fail-fast", settings.checks.fail_fast);
   add("--deadline", settings.deadline.count());
   add("--fault-deadline", arguments.fault_deadline_ms);
   add("--slack", arguments.slack_ms);
@@ -204,7 +193,7 @@ void refuse_with_job(const Arguments& arguments, bool ranks_given, const Setting
   const char* const refused = ranks_given                       ? "--ranks"
                               : !arguments.hosts.empty()        ? "--hosts"
                               : arguments.as != "both"          ? "--as"
-                              : arguments.checks.no_fork        ? "--no-fork"
+                              : settings.checks.no_fork         ? "--no-fork"
                               : settings.memory != Memory::host ? "--memory cuda"
                                                                 : nullptr;
   if (refused == nullptr) return;
@@ -214,7 +203,7 @@ void refuse_with_job(const Arguments& arguments, bool ranks_given, const Setting
 }
 
 ExitCode run(const Arguments& arguments, bool ranks_given) {
-  if (arguments.checks.no_fork && (arguments.as == "processes" || !arguments.hosts.empty())) {
+  if (arguments.settings.checks.no_fork && (arguments.as == "processes" || !arguments.hosts.empty())) {
     throw Error(ExitCode::usage, "--no-fork: the ranks are threads of this process; leave out " +
                                      std::string(arguments.hosts.empty() ? "--as processes" : "--hosts"));
   }
@@ -238,9 +227,9 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
   }
   Leftovers leftovers;
   const auto& table = *settings.plugin.table;
-  CheckOptions output = arguments.checks;
+  CheckOptions output = settings.checks;
   if (job && !job->leads()) output.junit = output.json = "";
-  if (arguments.checks.list) output.junit = output.json = "";
+  if (settings.checks.list) output.junit = output.json = "";
   Printer report(output, {table.name, table.version, settings.plugin.path, settings.seed});
   const auto sink = [&](const Result& result) { report.add(result); };
   std::string stopped;
@@ -255,10 +244,10 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
       ++left_out;
       return;
     }
-    const auto cases = cases_of(world, size, as, thorough, arguments);
+    const auto cases = cases_of(world, size, as, thorough);
     thorough = thorough && size == 1;
     chosen += cases.size();
-    if (arguments.checks.list) {
+    if (settings.checks.list) {
       for (const auto& one : cases) std::cout << world_name(world, size, as) << ": " << one.name << '\n';
     } else if (!stopped.empty()) {
       leave_out(world, size, as, cases, 0, cases.size(), stopped, sink);
@@ -278,7 +267,7 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
     report.skip("ranks as threads: they are on several hosts, or processes of a launcher", 1);
     test_world(settings, job->size(), As::processes);
   }
-  const std::string chosen_as = arguments.checks.no_fork ? "threads" : arguments.as;
+  const std::string chosen_as = settings.checks.no_fork ? "threads" : arguments.as;
   for (const As as : {As::processes, As::threads}) {
     if (job) break;
     if (!arguments.hosts.empty() || (chosen_as != "both" && chosen_as != testing::name_of(as))) continue;
@@ -290,7 +279,7 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
     return kSkipped;
   }
   if (chosen == 0) throw Error(ExitCode::usage, kNoneChosen);
-  const ExitCode code = arguments.checks.list ? ExitCode::ok : report.close();
+  const ExitCode code = settings.checks.list ? ExitCode::ok : report.close();
   if (job) job->finish();
   return code;
 }

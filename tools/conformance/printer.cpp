@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iomanip>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -38,6 +39,18 @@ const char* name_of(State state) {
 std::size_t count_of(const std::vector<Result>& results, State state) {
   return static_cast<std::size_t>(
       std::count_if(results.begin(), results.end(), [&](const Result& one) { return one.state == state; }));
+}
+
+// By this member, in the order in which its values first appear.
+using Groups = std::vector<std::pair<std::string, std::vector<Result>>>;
+Groups groups_by(std::string Result::*member, const std::vector<Result>& results) {
+  Groups groups;
+  for (const Result& one : results) {
+    auto group = std::ranges::find(groups, one.*member, &Groups::value_type::first);
+    if (group == groups.end()) group = groups.insert(group, {one.*member, {}});
+    group->second.push_back(one);
+  }
+  return groups;
 }
 
 std::size_t combinations_of(const std::vector<Skipped>& undeclared) {
@@ -79,8 +92,7 @@ void write_case(std::ostream& to, const Result& one) {
     const std::string first = one.text.substr(0, one.text.find('\n'));
     to << "      <failure message=\"" << escaped(first) << "\">" << escaped(one.text) << "</failure>\n";
   } else {
-    const std::string why = one.state == State::not_run ? "not run: " : "";
-    to << "      <skipped message=\"" << escaped(why + one.text) << "\"/>\n";
+    to << "      <skipped message=\"" << escaped("not run: " + one.text) << "\"/>\n";
   }
   to << "    </testcase>\n";
 }
@@ -105,17 +117,13 @@ void Printer::skip(const std::string& what, std::size_t combinations) {
 }
 
 void Printer::end_world(const std::string& world) {
-  std::vector<std::string> groups;
-  std::map<std::string, std::vector<Result>> of_group;
-  for (const Result& one : results_) {
-    if (one.world != world || one.state == State::not_run) continue;
-    if (of_group.count(one.group) == 0) groups.push_back(one.group);
-    of_group[one.group].push_back(one);
-  }
-  for (const std::string& group : groups) {
-    const std::size_t failed = count_of(of_group[group], State::failed);
+  std::vector<Result> run;
+  std::ranges::copy_if(results_, std::back_inserter(run),
+                       [&](const Result& one) { return one.world == world && one.state != State::not_run; });
+  for (const auto& [group, results] : groups_by(&Result::group, run)) {
+    const std::size_t failed = count_of(results, State::failed);
     std::cout << std::left << std::setw(20) << world << std::setw(24) << group << std::right << std::setw(6)
-              << of_group[group].size() - failed << " passed";
+              << results.size() - failed << " passed";
     if (failed > 0) std::cout << std::setw(6) << failed << " FAILED";
     std::cout << '\n';
   }
@@ -144,21 +152,15 @@ ExitCode Printer::close() {
 
 std::string junit_of(const Tested& plugin, const std::vector<Result>& results) {
   std::ostringstream to;
-  std::vector<std::string> worlds;
-  std::map<std::string, std::vector<Result>> of_world;
-  for (const Result& one : results) {
-    if (of_world.count(one.world) == 0) worlds.push_back(one.world);
-    of_world[one.world].push_back(one);
-  }
   to << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"" << escaped("conformance of " + plugin.name)
      << "\" ";
   write_counts(to, results);
   to << ">\n";
-  for (const std::string& world : worlds) {
+  for (const auto& [world, of_world] : groups_by(&Result::world, results)) {
     to << "  <testsuite name=\"" << escaped(world) << "\" ";
-    write_counts(to, of_world[world]);
+    write_counts(to, of_world);
     to << ">\n";
-    for (const Result& one : of_world[world]) write_case(to, one);
+    for (const Result& one : of_world) write_case(to, one);
     to << "  </testsuite>\n";
   }
   to << "</testsuites>\n";

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <utility>
 
 namespace ddprun::conformance {
 namespace {
@@ -38,6 +39,20 @@ Held held_now() {
   const struct mallinfo2 heap = mallinfo2();
   return {entries_of("/proc/self/fd"), entries_of("/proc/self/task"),
           static_cast<std::ptrdiff_t>(heap.uordblks + heap.hblkhd), mapped_bytes()};
+}
+
+Held operator-(const Held& a, const Held& b) {
+  return {a.descriptors - b.descriptors, a.threads - b.threads, a.heap - b.heap, a.mapped - b.mapped};
+}
+
+std::string leak(const Held& grown, const Held& limit) {
+  for (const auto& [member, what] : {std::pair(&Held::descriptors, "descriptors"),
+                                     {&Held::threads, "threads"},
+                                     {&Held::heap, "bytes of the heap"},
+                                     {&Held::mapped, "bytes of mapped memory"}}) {
+    if (grown.*member >= limit.*member) return std::to_string(grown.*member) + " " + what + " were left";
+  }
+  return "";
 }
 
 ProcessState ProcessState::now() {

@@ -17,6 +17,9 @@ struct Held {
 };
 // Counting opens a descriptor, so only one thread may count at a time.
 Held held_now();
+Held operator-(const Held& a, const Held& b);
+// The first that has grown to its limit: "8 descriptors were left", or "".
+std::string leak(const Held& grown, const Held& limit);
 
 // Floating point of the calling thread, and of the process: locale, working folder, umask, signal handlers.
 class ProcessState {

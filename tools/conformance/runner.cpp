@@ -63,19 +63,19 @@ class WorldRun {
       : cases_(cases), first_(first), size_(size), world_(world_name(settings, size, as)) {
     const milliseconds deadline{(last - first + 1) * kCaseSeconds * 1000};
     const auto body = [&](testing::Rank& rank) {
-      if (first > 0 && !settings.verbose) log::set_level(log::Level::warning);
+      if (first > 0 && !settings.checks.verbose) log::set_level(log::Level::warning);
       {
         Context context(settings, rank);
         for (std::size_t i = first; i < last; ++i) {
           context.run(i, cases[i].body);
-          if (settings.fail_fast && i + 1 < last && context.has_failed_anywhere()) break;
+          if (settings.checks.fail_fast && i + 1 < last && context.has_failed_anywhere()) break;
         }
       }
-      if (!settings.no_fork) alarm(kCaseSeconds);  // time for leaving the world
+      if (!settings.checks.no_fork) alarm(kCaseSeconds);  // time for leaving the world
     };
     const auto placement = settings.job     ? settings.job->placement()
                            : settings.hosts ? settings.hosts->placement(settings.per_host)
-                                            : testing::Placement{.fork = !settings.no_fork};
+                                            : testing::Placement{.fork = !settings.checks.no_fork};
     outcomes_ = testing::run_ranks(settings.job ? settings.job->ranks_here() : size, as, deadline, body, placement);
     std::vector<pid_t> pids;
     for (const auto& outcome : outcomes_) pids.push_back(outcome.pid);
@@ -229,12 +229,12 @@ std::string run_cases(const Settings& settings, int size, As as, const std::vect
       const Result result = run.result(i);
       sink(result);
       if (result.state != Result::State::failed) continue;
-      if (settings.fail_fast) stopped = kFailFast;
+      if (settings.checks.fail_fast) stopped = kFailFast;
       if (cases[i].required) stopped = "\"" + cases[i].name + "\" failed";
     }
     const std::string wrong = run.wrong_at_end(done);
     if (!wrong.empty()) add_line(wrong_at_end, "after \"" + cases[done - 1].name + "\": " + wrong);
-    if (!wrong.empty() && settings.fail_fast) stopped = kFailFast;
+    if (!wrong.empty() && settings.checks.fail_fast) stopped = kFailFast;
     if (done < last) ++broken;
     first = done;
     if (!stopped.empty()) leave_out(settings, size, as, cases, first, cases.size(), stopped, sink);
@@ -251,7 +251,7 @@ std::string run_cases(const Settings& settings, int size, As as, const std::vect
 Gpus find_gpus(const Settings& settings) {
   const auto outcome = testing::run_ranks(1, testing::As::processes, kPatience, [&](testing::Rank& rank) {
                          const std::size_t count = cuda::gpus().size();
-                         const Place place(device_of(settings, 0));
+                         const tools::BufferMemory memory(device_of(settings, 0));
                          join_alone(settings);
                          rank.report(std::to_string(count));
                        }).front();

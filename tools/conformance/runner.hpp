@@ -14,7 +14,7 @@ namespace ddprun::conformance {
 std::string world_name(const Settings& settings, int size, testing::As as);
 
 // Runs the cases in one world, and starts a new world after a case that broke it; `sink` gets each result immediately.
-// Returns "", or why the suite should run nothing more: a required case failed, or any case with settings.fail_fast.
+// Returns "", or why the suite should run nothing more: a required case failed, or any case with --fail-fast.
 // It forks, so the caller must have only one thread.
 std::string run_cases(const Settings& settings, int size, testing::As as, const std::vector<Case>& cases,
                       Leftovers& leftovers, const std::function<void(const Result&)>& sink);

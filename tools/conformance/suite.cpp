@@ -27,9 +27,9 @@ bool has_meaning(DType dtype, Op op) {
 
 }  // namespace
 
-const Place& Context::place() const {
-  thread_local const Place place(device_of(settings_, rank()));
-  return place;
+const tools::BufferMemory& Context::memory() const {
+  thread_local const tools::BufferMemory memory(device_of(settings_, rank()));
+  return memory;
 }
 
 CommBackend& Context::shared(const std::string& algorithm) {
@@ -61,7 +61,7 @@ std::unique_ptr<CommBackend> Context::join(const JoinAs& how) {
     return values;
   };
   auto backend = comm::join(*settings_.plugin.table, options);
-  if (!settings_.verbose) log::set_level(log::Level::warning);
+  if (!settings_.checks.verbose) log::set_level(log::Level::warning);
   return backend;
 }
 
@@ -111,7 +111,7 @@ void Context::run(std::size_t index, const std::function<void(Context&)>& body) 
   judged_ = failed_ = false;
   digest_ = 0xcbf29ce484222325;
   rank_.report("start " + std::to_string(index));
-  if (!settings_.no_fork) alarm(kCaseSeconds);
+  if (!settings_.checks.no_fork) alarm(kCaseSeconds);
   spy::take_faults();
   body(*this);
   for (const auto& fault : spy::take_faults()) fail(fault);

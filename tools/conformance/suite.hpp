@@ -16,11 +16,10 @@
 #include "plugin/registry.hpp"
 #include "testing/hosts.hpp"
 #include "testing/ranks.hpp"
-#include "testing/ranks.hpp"
 #include "tools/conformance/job.hpp"
-#include "tools/conformance/place.hpp"
 #include "tools/conformance/printer.hpp"
 #include "tools/conformance/process_state.hpp"
+#include "tools/lib/buffer_memory.hpp"
 
 namespace ddprun::conformance {
 
@@ -37,13 +36,11 @@ struct Settings {
   int per_host = 1;                             // ranks on each of them
   std::shared_ptr<Job> job;                     // of several processes, which divide the ranks; null: this one
   bool large = false;                           // every dtype and op at the large count too
-  bool verbose = false;                         // print all that the plugin logs, not only that of a world's first join
   milliseconds deadline{20'000};                // of a collective that should succeed
   milliseconds fault_deadline{1'000};           // of a collective that should time out
   milliseconds slack{250};                      // for a loaded machine, added to each limit of the contract
   uint64_t seed = 1;                            // of the drawn sizes
-  bool fail_fast = false;                       // run nothing after the first failure
-  bool no_fork = false;                         // the ranks are threads of this process, and nothing ends them
+  CheckOptions checks;                          // not verbose: print what the plugin logs in a world's first join only
   ProcessState before_load;                     // of this process, before it loaded the plugin
 
   // The latest end of what the contract asks for at once.
@@ -63,8 +60,8 @@ class Context {
   int size() const { return rank_.size(); }
   bool is_last() const { return rank() == size() - 1; }
 
-  // Where the buffers of this thread are; each has its own stream.
-  const Place& place() const;
+  // The memory of this thread's buffers; each thread has its own stream.
+  const tools::BufferMemory& memory() const;
 
   // The shared communicator of this world's cases for an algorithm. All ranks join it on first use.
   CommBackend& shared(const std::string& algorithm);

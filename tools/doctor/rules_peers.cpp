@@ -54,7 +54,7 @@ class Judge {
     for (const PeerPair& pair : report_.pairs) {
       if (pair.bandwidth_bytes_per_s) all.push_back(*pair.bandwidth_bytes_per_s);
     }
-    median_ = record::quantile(std::move(all), 0.5);
+    median_ = tools::quantile(std::move(all), 0.5);
   }
 
   std::vector<Finding> run() {

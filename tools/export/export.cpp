@@ -24,13 +24,13 @@ using record::EpochRecord;
 using record::Scalars;
 using record::StepRecord;
 
-std::string of_environment(const record::Run& run, const char* key) {
+std::string of_environment(const tools::Run& run, const char* key) {
   const auto found = run.environment.find(key);
   return found == run.environment.end() ? "" : found->second;
 }
 
 // The run's start in seconds since 1970; 0 if its environment does not have it.
-double begin_of(const record::Run& run) {
+double begin_of(const tools::Run& run) {
   std::tm local{};
   const std::string date = of_environment(run, "date");
   if (strptime(date.c_str(), "%Y-%m-%dT%H:%M:%S%z", &local) == nullptr) return 0;
@@ -44,7 +44,7 @@ struct Step {
   double loss = 0, correct = 0, samples = 0;  // of all ranks; the loss is a mean
 };
 
-Step step_of(const record::Run& run, std::size_t index) {
+Step step_of(const tools::Run& run, std::size_t index) {
   Step step;
   for (const auto& rank : run.steps) {
     if (index >= rank.size()) continue;
@@ -113,35 +113,27 @@ class Line {
 };
 
 // A list does not fit into a CSV field.
-void add_name(Line& line, const char* key, double) {
-  line.add(std::string_view(key));
-}
-void add_name(Line& line, const char* key, int64_t) {
-  line.add(std::string_view(key));
-}
-void add_name(Line&, const char*, const std::vector<double>&) {}
-void add_value(Line& line, double value) {
-  line.add(value);
-}
-void add_value(Line& line, int64_t value) {
-  line.add(value);
-}
-void add_value(Line&, const std::vector<double>&) {}
+template <class Value>
+constexpr bool kFits = !std::is_same_v<std::remove_cvref_t<Value>, std::vector<double>>;
 
 template <class Record>
 void add_names(Line& line) {
   const Record any;
-  record::for_each_field(any, [&](const char* key, const auto& value) { add_name(line, key, value); });
+  record::for_each_field(any, [&](const char* key, const auto& value) {
+    if constexpr (kFits<decltype(value)>) line.add(std::string_view(key));
+  });
 }
 
 template <class Record>
 void add_values(Line& line, const Record& record) {
-  record::for_each_field(record, [&](const char*, const auto& value) { add_value(line, value); });
+  record::for_each_field(record, [&](const char*, const auto& value) {
+    if constexpr (kFits<decltype(value)>) line.add(value);
+  });
 }
 
 }  // namespace
 
-std::string event_file(const record::Run& run) {
+std::string event_file(const tools::Run& run) {
   double time = begin_of(run);
   std::string bytes = record::event_file_header(time);
   struct Moment {
@@ -167,8 +159,8 @@ std::vector<std::string> export_run(const ExportRequest& request) {
   if (request.csv.empty() && request.tensorboard.empty()) {
     throw Error(ExitCode::usage, "ddprun export: expected --csv FILE, --tensorboard DIR or both");
   }
-  const record::Run run = record::read_run_so_far(request.run);
-  if (const std::string state = record::state_of(run); !state.empty()) log::always(request.run + ": " + state);
+  const tools::Run run = tools::read_run_so_far(request.run);
+  if (const std::string state = tools::state_of(run); !state.empty()) log::always(request.run + ": " + state);
   std::vector<std::string> paths;
   if (fs::is_directory(request.csv)) {
     paths.push_back(write(fs::path(request.csv) / "steps.csv", steps_csv(run)));
@@ -185,7 +177,7 @@ std::vector<std::string> export_run(const ExportRequest& request) {
   return paths;
 }
 
-std::string steps_csv(const record::Run& run) {
+std::string steps_csv(const tools::Run& run) {
   Line header;
   header.add(std::string_view("rank"));
   add_names<record::StepRecord>(header);
@@ -201,7 +193,7 @@ std::string steps_csv(const record::Run& run) {
   return text;
 }
 
-std::string epochs_csv(const record::Run& run) {
+std::string epochs_csv(const tools::Run& run) {
   Line header;
   add_names<record::EpochRecord>(header);
   std::string text = header.ended();

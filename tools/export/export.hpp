@@ -11,9 +11,9 @@ namespace ddprun::exporter {
 // Records as CSV (RFC 4180): a header, one line per record, lines end with CR LF; a figure that was not measured is an
 // empty field.
 // Every step of every rank, by rank: "rank", then the keys of steps-rank<N>.jsonl.
-std::string steps_csv(const record::Run& run);
+std::string steps_csv(const tools::Run& run);
 // The keys of epochs.jsonl, except the losses by rank.
-std::string epochs_csv(const record::Run& run);
+std::string epochs_csv(const tools::Run& run);
 
 struct ExportRequest {
   std::string run;          // its folder
@@ -31,6 +31,6 @@ std::vector<std::string> export_run(const ExportRequest& request);
 // ranks), train/throughput (samples of all ranks by the slowest rank's time), train/lr, train/loss_scale, and the
 // slowest rank's time/total with its parts; over epochs (at their last step): the losses and accuracies of epochs.jsonl
 // as epoch/... A time is the run's start plus the durations of the steps before.
-std::string event_file(const record::Run& run);
+std::string event_file(const tools::Run& run);
 
 }  // namespace ddprun::exporter

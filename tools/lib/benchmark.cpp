@@ -7,10 +7,12 @@
 #include <stdexcept>
 
 #include "ddprun/plugin/detail/mix.hpp"
-#include "tools/lib/pattern.hpp"
+#include "testing/arithmetic.hpp"
 
 namespace ddprun::comm {
 namespace {
+
+using conformance::Expected;
 
 // The same for all processes of a host (CLOCK_MONOTONIC).
 using Clock = std::chrono::steady_clock;
@@ -43,6 +45,34 @@ std::size_t index_of(Source source) {
   return static_cast<std::size_t>(source);
 }
 
+// The numbers of one checked call.
+struct Pattern {
+  DType dtype;
+  Op op;
+  int ranks;
+  uint64_t seed;
+};
+
+// The elements of `data` that `rank` does not send.
+uint64_t wrong_copies(const Pattern& pattern, int rank, std::size_t count, const void* data) {
+  uint64_t wrong = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Expected sent{conformance::contribution(pattern.dtype, pattern.op, pattern.seed, rank, i)};
+    wrong += !conformance::accepts(pattern.dtype, sent, conformance::load(pattern.dtype, data, i));
+  }
+  return wrong;
+}
+
+// The elements of `data` that are not the reduction over all ranks, which begins with element `first`.
+uint64_t wrong_reductions(const Pattern& pattern, std::size_t first, std::size_t count, const void* data) {
+  uint64_t wrong = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Expected sum = conformance::reduce(pattern.dtype, pattern.op, pattern.seed, pattern.ranks, first + i);
+    wrong += !conformance::accepts(pattern.dtype, sum, conformance::load(pattern.dtype, data, i));
+  }
+  return wrong;
+}
+
 uint64_t wrong_elements(const Pattern& pattern, const Call& call, const void* result, int rank) {
   const auto mine = static_cast<std::size_t>(rank) * call.what.count;
   const std::size_t block = call.what.count * size_of(call.what.dtype);
@@ -50,11 +80,11 @@ uint64_t wrong_elements(const Pattern& pattern, const Call& call, const void* re
   switch (call.kind) {
     case Kind::allreduce: return wrong_reductions(pattern, 0, call.what.count, result);
     case Kind::reduce_scatter: return wrong_reductions(pattern, mine, call.what.count, result);
-    case Kind::broadcast: return wrong_copies(pattern, call.what.root, 0, call.what.count, result);
+    case Kind::broadcast: return wrong_copies(pattern, call.what.root, call.what.count, result);
     case Kind::allgather:
       for (int peer = 0; peer < pattern.ranks; ++peer) {
         const auto* from = static_cast<const char*>(result) + static_cast<std::size_t>(peer) * block;
-        wrong += wrong_copies(pattern, peer, 0, call.what.count, from);
+        wrong += wrong_copies(pattern, peer, call.what.count, from);
       }
       return wrong;
     case Kind::barrier: break;
@@ -75,9 +105,11 @@ std::size_t bytes_of(const BenchmarkCase& what, int ranks) {
 }
 
 Benchmark::Benchmark(CommBackend& backend, Gather gather, const BenchmarkOptions& options, std::size_t largest)
-    : backend_(backend), gather_(std::move(gather)), options_(options), largest_(largest), memory_(options.device) {}
+    : backend_(backend), gather_(std::move(gather)), options_(options), largest_(largest), memory_(options.device) {
+  if (memory_.kind() == Memory::cuda) staging_ = allocate_pages(largest_);
+}
 
-// Cleared, so that no page is found for the first time while the clock runs.
+// Cleared, so that the kernel provides every page before the clock runs.
 std::shared_ptr<void> Benchmark::allocate(Source source) {
   auto memory = source == Source::backend ? backend_.allocate(largest_) : memory_.allocate(largest_);
   memory_.clear(memory.get(), largest_);
@@ -88,11 +120,9 @@ Call Benchmark::prepare(const BenchmarkCase& what) {
   Buffers& buffers = buffers_.at(index_of(what.source));
   if (buffers.recv == nullptr) buffers = {allocate(what.source), allocate(what.source)};
   Call call{.kind = what.kind};
-  call.what = {.dtype = what.dtype, .op = what.op, .root = what.root, .memory = memory_.kind()};
-  call.what.stream = memory_.stream();
-  call.what.count = count_of(what, backend_.size());
-  call.what.send = what.in_place ? buffers.recv.get() : buffers.send.get();
-  call.what.recv = buffers.recv.get();
+  call.what = memory_.call(what.in_place ? buffers.recv.get() : buffers.send.get(), buffers.recv.get(),
+                           count_of(what, backend_.size()), what.dtype, what.op);
+  call.what.root = what.root;
   if (what.in_place && splits_in_blocks(what.kind)) {
     char* const mine = static_cast<char*>(call.what.recv) +
                        static_cast<std::size_t>(backend_.rank()) * call.what.count * size_of(call.what.dtype);
@@ -115,7 +145,7 @@ BenchmarkResult Benchmark::measure(const BenchmarkCase& what) {
   }
   result.batch = batch_of(call);
   result.seconds = time(call, result.batch, result.execution);
-  // On a stream a call says nothing of how it ends; the barrier does.
+  // A call on a stream does not report how it ended. The barrier does.
   if (memory_.kind() == Memory::cuda) backend_.barrier().wait(options_.timeout);
   return result;
 }
@@ -127,24 +157,31 @@ uint64_t Benchmark::check(const Call& call) {
   const std::size_t sent = call.kind == Kind::reduce_scatter ? call.what.count * ranks : call.what.count;
   const std::size_t size = size_of(call.what.dtype);
   const bool sends = call.kind != Kind::broadcast || rank == call.what.root;
-  void* const send = call.kind == Kind::broadcast ? call.what.recv : const_cast<void*>(call.what.send);
+  void* const recv = call.what.recv;
+  void* const send = call.kind == Kind::broadcast ? recv : const_cast<void*>(call.what.send);
+  const auto host_of = [&](void* memory) { return staging_ ? staging_.get() : memory; };
+  const auto write = [&](void* memory, const Pattern& pattern, int from, std::size_t count) {
+    conformance::fill(pattern.dtype, pattern.op, pattern.seed, from, 0, count, host_of(memory));
+    memory_.put(memory, host_of(memory), count * size);
+  };
   uint64_t wrong = 0;
   for (int64_t i = 0; i < options_.checks; ++i) {
     const Pattern pattern{call.what.dtype, call.what.op, backend_.size(),
                           mix(options_.seed) + static_cast<uint64_t>(i)};
-    constexpr int kNobody = -1;  // no rank's data: what of it stays is wrong
-    memory_.write(call.what.recv, received * size, [&](void* host) { fill(pattern, kNobody, 0, received, host); });
-    if (sends) memory_.write(send, sent * size, [&](void* host) { fill(pattern, rank, 0, sent, host); });
+    constexpr int kNoRank = -1;  // no rank sends this data: an element that still has it afterwards is wrong
+    write(recv, pattern, kNoRank, received);
+    if (sends) write(send, pattern, rank, sent);
     run(call);
-    wrong += wrong_elements(pattern, call, memory_.read(call.what.recv, received * size), rank);
+    memory_.get(host_of(recv), recv, received * size);
+    wrong += wrong_elements(pattern, call, host_of(recv), rank);
   }
   uint64_t total = 0;
   for (const std::string& count : gather_(std::to_string(wrong))) total += std::stoull(count);
   return total;
 }
 
-// On a GPU: a fixed number of calls, queued one after another as in a training step. On a CPU: so many calls that the
-// cost of reading the clock is small, by the fastest of a few calls. The largest number of all ranks is used.
+// On a GPU: a fixed number of calls, queued one after another as in a training step. On a CPU: enough calls that the
+// time for reading the clock does not count, by the fastest of a few calls. All ranks use the largest of their numbers.
 int64_t Benchmark::batch_of(const Call& call) {
   if (memory_.kind() == Memory::cuda) return kCallsOnGpu;
   int64_t least = std::numeric_limits<int64_t>::max();
@@ -155,15 +192,15 @@ int64_t Benchmark::batch_of(const Call& call) {
   }
   const double calls = std::ceil(clock_cost() / kClockShare / static_cast<double>(std::max<int64_t>(least, 1)));
   int64_t batch = 1;
-  for (const std::string& wish : gather_(std::to_string(static_cast<int64_t>(calls)))) {
-    batch = std::max<int64_t>(batch, std::stoll(wish));
+  for (const std::string& number : gather_(std::to_string(static_cast<int64_t>(calls)))) {
+    batch = std::max<int64_t>(batch, std::stoll(number));
   }
   return batch;
 }
 
-// Back to back. A sample is the time from when the last rank had ended the previous call (or batch) to when the last
-// rank has ended this one, so that the samples of a case add up to the time of its slowest rank. The clocks of hosts
-// differ: between hosts each rank counts from its own first stamp.
+// The calls follow each other without a pause. A call (or batch) ends when its last rank ends it, and a sample is the
+// time between two such ends. So the samples of a case add up to the time of its slowest rank. The clocks of hosts
+// differ. Therefore, with several hosts, each rank counts from its own first time stamp.
 std::vector<double> Benchmark::time(const Call& call, int64_t batch, Execution& execution) {
   const auto samples = static_cast<std::size_t>(options_.samples);
   std::vector<int64_t> stamps(samples + 1);

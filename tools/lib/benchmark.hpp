@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "comm/call.hpp"
-#include "tools/lib/benchmark_memory.hpp"
+#include "tools/lib/buffer_memory.hpp"
 
 namespace ddprun::comm {
 
@@ -51,7 +51,7 @@ struct BenchmarkResult {
   Execution execution;
 };
 
-// The values of all ranks in rank order, out of band: the backend under test is trusted with nothing but its work.
+// The values of all ranks in rank order. They do not go through the backend that is measured.
 using Gather = std::function<std::vector<std::string>(std::string_view)>;
 
 // All ranks make it with the same arguments and measure the same cases in the same
@@ -79,7 +79,8 @@ class Benchmark {
   Gather gather_;
   BenchmarkOptions options_;
   std::size_t largest_;
-  BenchmarkMemory memory_;
+  tools::BufferMemory memory_;
+  std::shared_ptr<void> staging_;   // of `largest_` bytes, for the host; null: it reads and writes the buffers
   std::array<Buffers, 2> buffers_;  // by Source
 };
 

@@ -1,4 +1,4 @@
-#include "tools/lib/collectives.hpp"
+#include "tools/lib/run.hpp"
 
 #include <fmt/format.h>
 
@@ -9,12 +9,12 @@
 #include "base/file.hpp"
 #include "ddprun/error.hpp"
 #include "tools/lib/json_value.hpp"
-#include "tools/lib/text_lines.hpp"
 
-namespace ddprun::record {
+namespace ddprun::tools {
 namespace {
 
 namespace fs = std::filesystem;
+using record::CollectiveCall, record::RankCollectives;
 
 constexpr int64_t kLargestWorld = 1 << 16;  // readers loop over the ranks
 constexpr int64_t kLargestNumber = int64_t{1} << 53;
@@ -72,7 +72,7 @@ std::map<int64_t, RankCollectives> read_collectives(const std::string& run_dir) 
   std::map<int64_t, RankCollectives> by_rank;
   for (const auto& entry : fs::directory_iterator(run_dir)) {
     const std::string name = entry.path().filename();
-    if (!name.starts_with(kCollectivesPrefix) || !name.ends_with(".json")) continue;
+    if (!name.starts_with(record::kCollectivesPrefix) || !name.ends_with(".json")) continue;
     RankCollectives file = parse_collectives(read_text(entry.path()), entry.path());
     const int64_t rank = file.rank;
     by_rank[rank] = std::move(file);
@@ -80,4 +80,4 @@ std::map<int64_t, RankCollectives> read_collectives(const std::string& run_dir) 
   return by_rank;
 }
 
-}  // namespace ddprun::record
+}  // namespace ddprun::tools

@@ -20,10 +20,10 @@ using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLook{1000};  // between two questions whether a part has failed
+constexpr milliseconds kAskAgain{1000};  // between two questions whether a part has failed
 // How long process 0 waits for another part after its part has ended: longer than run_process() needs to kill a child.
-constexpr milliseconds kEnds = kGrace + kLook + milliseconds(10000);
-constexpr milliseconds kHear{5000};  // until every running process has heard of a failure
+constexpr milliseconds kEnds = kGrace + kAskAgain + milliseconds(10000);
+constexpr milliseconds kAcknowledge{5000};  // until every running process has acknowledged a failure
 constexpr milliseconds kLeave{5000};
 // Between two runs. A process 0 that has ended is noticed at once.
 constexpr milliseconds kNextRun = std::chrono::hours(24 * 365);
@@ -141,7 +141,7 @@ void Job::place(ProcessPlan& plan, int port) const {
 }
 
 void Job::begin(json what, ProcessPlan& plan) {
-  ++leg_;
+  ++run_;
   const int port = launch::free_port(at_.host);
   place(plan, port);
   what["port"] = port;
@@ -149,11 +149,11 @@ void Job::begin(json what, ProcessPlan& plan) {
 }
 
 bool Job::failed() {
-  if (Clock::now() - looked_ < kLook) return false;
-  looked_ = Clock::now();
+  if (Clock::now() - asked_ < kAskAgain) return false;
+  asked_ = Clock::now();
   try {
     store_->get(key("failed"), milliseconds(0));
-    hear();
+    acknowledge();
     return true;
   } catch (const Error& error) {
     if (error.code() != ExitCode::rendezvous) throw;
@@ -161,11 +161,11 @@ bool Job::failed() {
   }
 }
 
-// Reports to process 0 that this process runs, and has heard of the failure.
-void Job::hear() {
-  if (heard_ == leg_) return;
-  heard_ = leg_;
-  store_->set(key("heard", index_), "");
+// Reports to process 0 that this process runs, and knows of the failure.
+void Job::acknowledge() {
+  if (acknowledged_ == run_) return;
+  acknowledged_ = run_;
+  store_->set(key("acknowledged", index_), "");
 }
 
 // This process's part of the run has ended.
@@ -182,7 +182,7 @@ void Job::announce(const ProcessEnd& end, const std::string& text, const std::st
                      {"text", text},
                      {"log", log},
                      {"cpu", {{"machine", cpu.machine}, {"all", cpu.all}, {"busy", cpu.busy}, {"own", cpu.own}}}};
-  hear();
+  acknowledge();
   store_->set(key("end", index_),
               part.dump(-1, ' ', false, json::error_handler_t::replace));  // a log may have any bytes
 }
@@ -195,7 +195,7 @@ void Job::collect(ChildEnd& end, std::vector<CpuUse>& cpu) {
   for (int index = 0; index < count_; ++index) {
     json part;
     try {
-      if (!end.is_good()) store_->get(key("heard", index), kHear - since(begin));
+      if (!end.is_good()) store_->get(key("acknowledged", index), kAcknowledge - since(begin));
       part = json::parse(store_->get(key("end", index), kEnds - since(begin)));
     } catch (const Error& error) {
       if (error.code() != ExitCode::rendezvous) throw;
@@ -218,7 +218,7 @@ void Job::collect(ChildEnd& end, std::vector<CpuUse>& cpu) {
 }
 
 void Job::finish(ExitCode code, const std::string& message) noexcept {
-  ++leg_;
+  ++run_;
   try {
     store_->set(key("run"), json{{"code", code}, {"message", message}}.dump());
     store_->allgather("finished", index_, count_, "", kLeave);
@@ -268,7 +268,7 @@ void Job::run_part(ProcessPlan plan, const json& what) {
 
 ExitCode Job::follow(const std::function<ProcessPlan(const json&)>& plan_of) {
   while (true) {
-    ++leg_;
+    ++run_;
     const json text = json::parse(store_->get(key("run"), kNextRun));
     if (!text.contains("code")) {
       run_part(plan_of(text), text);

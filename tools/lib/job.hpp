@@ -15,7 +15,6 @@
 #include "cli/console/node_options.hpp"
 #include "launch/net/connection.hpp"
 #include "launch/world.hpp"
-#include "tools/lib/other_cpu.hpp"
 #include "tools/lib/process.hpp"
 
 namespace ddprun::tools {
@@ -73,10 +72,10 @@ class Job {
   void open_store(bool insecure, std::chrono::milliseconds timeout);
   void place(ProcessPlan& plan, int port) const;
   void run_part(ProcessPlan plan, const nlohmann::json& what);
-  void hear();
+  void acknowledge();
   void announce(const ProcessEnd& end, const std::string& text, const std::string& log, const CpuUse& cpu);
   void finish(ExitCode code, const std::string& message) noexcept;
-  std::string key(const std::string& what) const { return what + " " + std::to_string(leg_); }
+  std::string key(const std::string& what) const { return what + " " + std::to_string(run_); }
   std::string key(const std::string& what, int index) const { return key(what) + "/" + std::to_string(index); }
   std::string process() const { return world_ ? "rank" : "node"; }
 
@@ -88,9 +87,9 @@ class Job {
   std::string address_;
   std::vector<std::string> hosts_;
   std::unique_ptr<Store> store_;
-  int leg_ = 0;    // the number of the run, from 1
-  int heard_ = 0;  // the number of the last run that failed
-  std::chrono::steady_clock::time_point looked_{};
+  int run_ = 0;           // the number of the run, from 1
+  int acknowledged_ = 0;  // the number of the last run that failed
+  std::chrono::steady_clock::time_point asked_{};
 };
 
 }  // namespace ddprun::tools

@@ -1,13 +1,18 @@
 #include "tools/lib/process.hpp"
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <fstream>
+#include <limits>
+#include <map>
 
 #include "base/file.hpp"
 #include "launch/child.hpp"
@@ -120,6 +125,31 @@ class RunningProcess {
   int code_ = 0;
 };
 
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
+
+// proc(5): "cpu  user nice system idle iowait irq softirq steal ...". Interrupts serve this comparison too.
+CpuUse cpu_so_far() {
+  std::ifstream file("/proc/stat");
+  std::string cpu;
+  std::array<double, 8> ticks{};
+  file >> cpu;
+  for (double& value : ticks) file >> value;
+  CpuUse use;
+  if (!file) return use;
+  const auto& [user, nice, system, idle, iowait, irq, softirq, steal] = ticks;
+  const auto per_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  use.busy = (user + nice + system + steal) / per_second;
+  use.all = use.busy + (idle + iowait + irq + softirq) / per_second;
+  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage usage{};
+    ::getrusage(who, &usage);
+    use.own += seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+  }
+  return use;
+}
+
 }  // namespace
 
 ProcessEnd run_process(const ProcessPlan& plan) {
@@ -146,6 +176,35 @@ std::string last_line_of(const std::string& path) {
     if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
   }
   return last;
+}
+
+CpuMeter::CpuMeter() : begin_(cpu_so_far()) {}
+
+CpuUse CpuMeter::use() const {
+  CpuUse use = cpu_so_far();
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> use.machine;
+  use.all -= begin_.all;
+  use.busy -= begin_.busy;
+  use.own -= begin_.own;
+  return use;
+}
+
+double other_share(const std::vector<CpuUse>& parts) {
+  constexpr double kLeast = 0.05;  // seconds: a tick is 0.01
+  std::map<std::string, CpuUse> machines;
+  for (const CpuUse& part : parts) {
+    CpuUse& machine = machines[part.machine];
+    machine.own += part.own;
+    if (part.all <= machine.all) continue;
+    machine.all = part.all;  // the longest part covers the others
+    machine.busy = part.busy;
+  }
+  double most = std::numeric_limits<double>::quiet_NaN();
+  for (const auto& [_, machine] : machines) {
+    if (machine.all < kLeast) continue;
+    most = std::fmax(most, std::clamp((machine.busy - machine.own) / machine.all, 0.0, 1.0));
+  }
+  return most;
 }
 
 }  // namespace ddprun::tools

@@ -1,5 +1,5 @@
 // lib: what several tools need: the processes of a job, children, and their CPU time. This file: runs ddprun once as a
-// child process.
+// child process, and measures the CPU time of other programs meanwhile.
 #pragma once
 
 #include <chrono>
@@ -51,5 +51,30 @@ struct ChildEnd {
 
 // The last non-empty line of a log: a failed run reports its cause there.
 std::string last_line_of(const std::string& path);
+
+// CPU seconds of one process's part of a run, and of the machine meanwhile.
+struct CpuUse {
+  std::string machine;  // the boot id of its kernel: containers of one machine have the same
+  double all = 0;       // of all cores, idle or not
+  double busy = 0;      // of programs, and kept by a hypervisor
+  double own = 0;       // of the process and its reaped descendants
+};
+
+// Measures from its construction on. Main thread; run_process() must have reaped what it started.
+class CpuMeter {
+ public:
+  CpuMeter();
+  CpuUse use() const;  // zeros where /proc/stat cannot be read
+
+ private:
+  const CpuUse begin_;  // since the start of the machine, and of the process
+};
+
+// More than this share makes a measurement doubtful.
+constexpr double kDisturbing = 0.05;
+
+// The share of a machine's CPU time, 0 to 1, that went to programs outside all parts of the run; with several machines,
+// the largest. NaN if no machine was measured for at least a twentieth of a second.
+double other_share(const std::vector<CpuUse>& parts);
 
 }  // namespace ddprun::tools

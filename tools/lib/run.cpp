@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/file.hpp"
 #include "ddprun/error.hpp"
@@ -13,13 +13,15 @@
 #include "record/recorder.hpp"
 #include "record/run_dir.hpp"
 #include "tools/lib/json_value.hpp"
-#include "tools/lib/text_lines.hpp"
 
-namespace ddprun::record {
+namespace ddprun::tools {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using record::EpochRecord, record::GpuRecord, record::ParityRecord, record::StepRecord;
+using record::file_in, record::kAbsent;
+using record::Summary, record::TensorDigest;
 
 constexpr const char* kEnvironmentFile = "environment.json";
 
@@ -33,95 +35,97 @@ json parse(const std::string& text, const std::string& place) {
   }
 }
 
-template <class Record>
-std::vector<Record> read_lines(const std::string& path, bool growing,
-                               const std::function<Record(const json&, const std::string&)>& record_of) {
-  std::vector<Record> records;
-  for (const Line& line : lines_of(path, growing)) {
-    const std::string place = fmt::format("{}:{}", path, line.number);
-    records.push_back(record_of(parse(line.text, place), place));
+struct Line {
+  std::size_t number;  // from 1
+  std::string text;
+};
+
+// The lines without newlines. A last line without newline is an error; with `growing` it is ignored.
+std::vector<Line> lines_of(const std::string& path, bool growing) {
+  const std::string text = read_text(path);
+  std::vector<Line> lines;
+  std::size_t begin = 0;
+  for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    lines.push_back({lines.size() + 1, text.substr(begin, end - begin)});
   }
-  return records;
+  if (begin < text.size() && !growing) {
+    throw Error(ExitCode::usage, fmt::format("{}:{}: the line is cut short: the run was killed, or its disk was full",
+                                             path, lines.size() + 1));
+  }
+  return lines;
 }
 
 template <class Record>
-Record flat_record(const json& object, const std::string& place) {
-  Record record;
+void read_fields(const json& object, Record& record, const std::string& place) {
   for_each_field(record, [&](const char* key, auto& member) { read_value(object, key, member, place); });
-  return record;
 }
 
-StepRecord step_of(const json& object, const std::string& place) {
+void read(const json& object, StepRecord& record, const std::string& place) {
   for (const char* key : {"epoch", "step", "samples", "total"}) require(object, key, place);
-  StepRecord record = flat_record<StepRecord>(object, place);
-  if (!is_replayed(record)) return record;
+  read_fields(object, record, place);
+  if (!is_replayed(record)) return;
   for_each_field(record, [&](const char* key, auto& member) {
     if constexpr (std::is_same_v<decltype(member), double&>) {
       if (!object.contains(key)) member = kAbsent;
     }
   });
-  return record;
 }
 
-EpochRecord epoch_of(const json& object, const std::string& place) {
+void read(const json& object, EpochRecord& record, const std::string& place) {
   require(object, "epoch", place);
-  return flat_record<EpochRecord>(object, place);
+  read_fields(object, record, place);
 }
 
-GpuRecord gpu_of(const json& object, const std::string& place) {
+void read(const json& object, GpuRecord& record, const std::string& place) {
   for (const char* key : {"step", "device"}) require(object, key, place);
-  return flat_record<GpuRecord>(object, place);
+  read_fields(object, record, place);
 }
 
-TensorDigest print_of(const json& object, const char* key, const std::string& place) {
-  const json& print = require(object, key, place);
+TensorDigest digest_of(const json& object, const char* key, const std::string& place) {
+  const json& digest = require(object, key, place);
   const std::string inside = place + ": " + key;
   TensorDigest result;
-  for (const char* part : {"hash", "norm", "sketch"}) require(print, part, inside);
-  read_value(print, "hash", result.hash, inside);
-  read_value(print, "norm", result.norm, inside);
-  read_value(print, "sketch", result.sketch, inside);
+  for (const char* part : {"hash", "norm", "sketch"}) require(digest, part, inside);
+  read_value(digest, "hash", result.hash, inside);
+  read_value(digest, "norm", result.norm, inside);
+  read_value(digest, "sketch", result.sketch, inside);
   return result;
 }
 
-ParityRecord parity_of(const json& object, const std::string& place) {
+void read(const json& object, ParityRecord& record, const std::string& place) {
   for (const char* key : {"step", "parameter", "elements"}) require(object, key, place);
-  ParityRecord record;
   read_value(object, "step", record.step, place);
   read_value(object, "parameter", record.parameter, place);
   read_value(object, "elements", record.elements, place);
-  record.gradient = print_of(object, "gradient", place);
-  record.value = print_of(object, "value", place);
-  if (object.contains("ulp")) {
-    read_value(object.at("ulp"), "max", record.ulp_max, place + ": ulp");
-    read_value(object.at("ulp"), "mean", record.ulp_mean, place + ": ulp");
-  }
-  return record;
+  record.gradient = digest_of(object, "gradient", place);
+  record.value = digest_of(object, "value", place);
+  if (!object.contains("ulp")) return;
+  read_value(object.at("ulp"), "max", record.ulp_max, place + ": ulp");
+  read_value(object.at("ulp"), "mean", record.ulp_mean, place + ": ulp");
 }
 
-std::string rank_file(const std::string& what, int rank) {
-  return fmt::format("{}-rank{}.jsonl", what, rank);
-}
-
-// A file that either all ranks have or none.
 template <class Record>
-std::vector<std::vector<Record>> read_ranks(const std::string& dir, const std::string& what, int ranks,
-                                            const std::function<Record(const json&, const std::string&)>& record_of) {
-  std::vector<std::vector<Record>> by_rank;
-  if (!fs::exists(file_in(dir, rank_file(what, 0)))) return by_rank;
-  for (int rank = 0; rank < ranks; ++rank) {
-    by_rank.push_back(read_lines<Record>(file_in(dir, rank_file(what, rank)), false, record_of));
+std::vector<Record> read_lines(const std::string& path, bool growing) {
+  std::vector<Record> records;
+  for (const Line& line : lines_of(path, growing)) {
+    const std::string place = fmt::format("{}:{}", path, line.number);
+    read(parse(line.text, place), records.emplace_back(), place);
   }
-  return by_rank;
+  return records;
 }
 
-// Of a run without a summary: the ranks from 0 that have a file.
+std::string rank_file(const std::string& dir, const std::string& what, int rank) {
+  return file_in(dir, fmt::format("{}-rank{}.jsonl", what, rank));
+}
+
+// By rank. A run has such a file for each of its ranks, or for none. Without `ranks`, as in a run without a summary:
+// the ranks from 0 that have a file, which may still grow.
 template <class Record>
-std::vector<std::vector<Record>> read_growing(const std::string& dir, const std::string& what,
-                                              const std::function<Record(const json&, const std::string&)>& record_of) {
+std::vector<std::vector<Record>> read_ranks(const std::string& dir, const std::string& what, std::optional<int> ranks) {
   std::vector<std::vector<Record>> by_rank;
-  for (int rank = 0; fs::exists(file_in(dir, rank_file(what, rank))); ++rank) {
-    by_rank.push_back(read_lines<Record>(file_in(dir, rank_file(what, rank)), true, record_of));
+  const auto is_there = [&](int rank) { return fs::exists(rank_file(dir, what, rank)); };
+  for (int rank = 0; is_there(0) && (ranks ? rank < *ranks : is_there(rank)); ++rank) {
+    by_rank.push_back(read_lines<Record>(rank_file(dir, what, rank), !ranks));
   }
   return by_rank;
 }
@@ -130,7 +134,7 @@ Run run_in(const std::string& dir) {
   Run run;
   run.dir = dir;
   run.config = file_in(dir, "config.toml");
-  if (!fs::is_regular_file(run.config)) throw Error(ExitCode::usage, no_run(dir));
+  if (!fs::is_regular_file(run.config)) throw Error(ExitCode::usage, record::no_run(dir));
   return run;
 }
 
@@ -138,7 +142,7 @@ Summary summary_so_far(const Run& run) {
   Summary summary;
   const auto steps = static_cast<int64_t>(run.steps[0].size());
   if (steps > 0) {
-    RunTotals totals;
+    record::RunTotals totals;
     double samples = 0;
     for (const StepRecord& step : run.steps[0]) {
       totals.add(step);
@@ -175,7 +179,8 @@ Summary read_summary(const std::string& dir) {
     throw Error(ExitCode::usage, path + ": missing: the run has not ended, or was killed; its rank<N>.log tells more");
   }
   const json object = parse(read_text(path), path);
-  Summary summary = flat_record<Summary>(object, path);
+  Summary summary;
+  read_fields(object, summary, path);
   constexpr std::string_view kLearned = "learned.";
   for (const auto& [key, value] : object.items()) {
     if (!key.starts_with(kLearned)) continue;
@@ -186,11 +191,11 @@ Summary read_summary(const std::string& dir) {
 }
 
 std::vector<EpochRecord> read_epochs(const std::string& dir, bool growing) {
-  return read_lines<EpochRecord>(file_in(dir, kEpochsFile), growing, epoch_of);
+  return read_lines<EpochRecord>(file_in(dir, record::kEpochsFile), growing);
 }
 
 std::vector<StepRecord> read_steps(const std::string& dir, int rank, bool growing) {
-  return read_lines<StepRecord>(file_in(dir, rank_file("steps", rank)), growing, step_of);
+  return read_lines<StepRecord>(rank_file(dir, "steps", rank), growing);
 }
 
 std::map<std::string, std::string> read_environment(const std::string& dir) {
@@ -204,11 +209,11 @@ std::map<std::string, std::string> read_environment(const std::string& dir) {
 }
 
 std::vector<std::vector<ParityRecord>> read_parity(const std::string& dir, int ranks) {
-  return read_ranks<ParityRecord>(dir, "parity", ranks, parity_of);
+  return read_ranks<ParityRecord>(dir, "parity", ranks);
 }
 
 std::vector<std::vector<GpuRecord>> read_gpus(const std::string& dir, int ranks) {
-  return read_ranks<GpuRecord>(dir, "gpus", ranks, gpu_of);
+  return read_ranks<GpuRecord>(dir, "gpus", ranks);
 }
 
 Run read_run(const std::string& dir) {
@@ -224,16 +229,15 @@ Run read_run(const std::string& dir) {
 
 Run read_run_so_far(const std::string& dir) {
   Run run = run_in(dir);
-  const bool under_way = is_under_way(dir);
+  const bool under_way = record::is_under_way(dir);
   if (has_summary(dir)) return read_run(dir);  // also if the run has just ended
   run.state = under_way ? RunState::under_way : RunState::ended_without_summary;
-  run.steps = read_growing<StepRecord>(dir, "steps", step_of);
+  run.steps = read_ranks<StepRecord>(dir, "steps", std::nullopt);
   run.steps.resize(std::max<std::size_t>(run.steps.size(), 1));
-  const auto shorter = [](const auto& a, const auto& b) { return a.size() < b.size(); };
-  const std::size_t common = std::min_element(run.steps.begin(), run.steps.end(), shorter)->size();
+  const std::size_t common = std::ranges::min_element(run.steps, {}, &std::vector<StepRecord>::size)->size();
   for (auto& rank : run.steps) rank.resize(common);
-  run.gpus = read_growing<GpuRecord>(dir, "gpus", gpu_of);
-  if (fs::exists(file_in(dir, kEpochsFile))) run.epochs = read_epochs(dir, true);
+  run.gpus = read_ranks<GpuRecord>(dir, "gpus", std::nullopt);
+  if (fs::exists(file_in(dir, record::kEpochsFile))) run.epochs = read_epochs(dir, true);
   if (fs::exists(file_in(dir, kEnvironmentFile))) run.environment = read_environment(dir);
   run.summary = summary_so_far(run);
   return run;
@@ -259,4 +263,4 @@ std::string state_of(const Run& run) {
          (steps.empty() ? "no step is recorded yet" : fmt::format("its figures go to step {}", steps.back().step));
 }
 
-}  // namespace ddprun::record
+}  // namespace ddprun::tools

@@ -1,4 +1,4 @@
-// Reads a run's folder: of a run that completed, was killed, or ran out of disk space.
+// Reads a run's folder: of a run that completed, was killed, or ran out of disk space; and its collectives.
 #pragma once
 
 #include <map>
@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "ddprun/records.hpp"
+#include "record/collectives.hpp"
 
-namespace ddprun::record {
+namespace ddprun::tools {
 
 enum class RunState { complete, under_way, ended_without_summary };
 
@@ -16,10 +17,10 @@ struct Run {
   RunState state = RunState::complete;
   std::string dir;     // as the caller gave it
   std::string config;  // path of the resolved config.toml
-  Summary summary;
-  std::vector<EpochRecord> epochs;                 // in order; empty if the run had no complete epoch
-  std::vector<std::vector<StepRecord>> steps;      // by rank, for all ranks
-  std::vector<std::vector<GpuRecord>> gpus;        // by rank; empty for a run on CPUs
+  record::Summary summary;
+  std::vector<record::EpochRecord> epochs;             // in order; empty if the run had no complete epoch
+  std::vector<std::vector<record::StepRecord>> steps;  // by rank, for all ranks
+  std::vector<std::vector<record::GpuRecord>> gpus;    // by rank; empty for a run on CPUs
   std::map<std::string, std::string> environment;  // environment.json, numbers as text
 };
 
@@ -37,7 +38,7 @@ Run read_run(const std::string& dir);
 Run read_run_so_far(const std::string& dir);
 
 // The steps of the rank with the largest total time from the step with this index on. `run` has the steps of a rank.
-const std::vector<StepRecord>& slowest_rank(const Run& run, std::size_t first = 0);
+const std::vector<record::StepRecord>& slowest_rank(const Run& run, std::size_t first = 0);
 
 // The load of the run's host when it started, the mean of one minute, such as "0.52"; "" if it is not known.
 std::string load_at_start(const Run& run);
@@ -46,18 +47,24 @@ std::string load_at_start(const Run& run);
 std::string state_of(const Run& run);
 
 // Single files, also of runs that are still running. With `growing`, an incomplete last line is ignored.
-Summary read_summary(const std::string& dir);
-std::vector<EpochRecord> read_epochs(const std::string& dir, bool growing = false);
-std::vector<StepRecord> read_steps(const std::string& dir, int rank, bool growing = false);
+record::Summary read_summary(const std::string& dir);
+std::vector<record::EpochRecord> read_epochs(const std::string& dir, bool growing = false);
+std::vector<record::StepRecord> read_steps(const std::string& dir, int rank, bool growing = false);
 std::map<std::string, std::string> read_environment(const std::string& dir);
 
 // parity-rank<N>.jsonl of the given number of ranks, by rank. Empty if the run did not log it (log.parity_steps = 0).
-std::vector<std::vector<ParityRecord>> read_parity(const std::string& dir, int ranks);
+std::vector<std::vector<record::ParityRecord>> read_parity(const std::string& dir, int ranks);
 
 // gpus-rank<N>.jsonl of the given number of ranks, by rank, in step order. Empty for a run on CPUs.
-std::vector<std::vector<GpuRecord>> read_gpus(const std::string& dir, int ranks);
+std::vector<std::vector<record::GpuRecord>> read_gpus(const std::string& dir, int ranks);
 
 // Whether the run completed.
 bool has_summary(const std::string& dir);
 
-}  // namespace ddprun::record
+// collectives-rank<N>.json. The content of a file, which may be any text; `path` is for messages. Throws Error(usage).
+record::RankCollectives parse_collectives(const std::string& text, const std::string& path);
+
+// By rank, without the ranks that have no file. Throws Error(usage) for a damaged file.
+std::map<int64_t, record::RankCollectives> read_collectives(const std::string& run_dir);
+
+}  // namespace ddprun::tools

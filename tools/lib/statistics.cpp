@@ -1,14 +1,17 @@
 #include "tools/lib/statistics.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "ddprun/records.hpp"
 
-namespace ddprun::record {
+namespace ddprun::tools {
 
 double quantile(std::vector<double> samples, double probability) {
-  if (samples.empty()) return kAbsent;
+  if (samples.empty()) return record::kAbsent;
   std::sort(samples.begin(), samples.end());
   const double at = probability * static_cast<double>(samples.size() - 1);
   const auto below = static_cast<std::size_t>(at);
@@ -16,4 +19,12 @@ double quantile(std::vector<double> samples, double probability) {
   return std::lerp(samples[below], samples[above], at - static_cast<double>(below));
 }
 
-}  // namespace ddprun::record
+double median(std::vector<double> samples) {
+  return quantile(std::move(samples), 0.5);
+}
+
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", 100 * share);
+}
+
+}  // namespace ddprun::tools

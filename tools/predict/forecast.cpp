@@ -64,8 +64,8 @@ class Forecaster {
     for (const auto member : {&Predicted::step, &Predicted::exposed, &Predicted::throughput, &Predicted::efficiency}) {
       std::vector<double> values;
       for (const Predicted& one : drawn) values.push_back((one.*member).value);
-      (row.*member).low = record::quantile(values, kLow);
-      (row.*member).high = record::quantile(std::move(values), kHigh);
+      (row.*member).low = tools::quantile(values, kLow);
+      (row.*member).high = tools::quantile(std::move(values), kHigh);
     }
     method.rows.push_back(row);
     consider(method, shape);

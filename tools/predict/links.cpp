@@ -8,7 +8,6 @@
 #include "base/file.hpp"
 #include "ddprun/error.hpp"
 #include "tools/lib/statistics.hpp"
-#include "tools/lib/text_lines.hpp"
 
 namespace ddprun::predict {
 namespace {
@@ -23,10 +22,6 @@ std::vector<Measured> measured(const FittedLink& fitted, const std::function<dou
   std::vector<Measured> all;
   for (const BenchRow& row : fitted.rows) all.push_back({path_of(fitted, row), seconds_of(row)});
   return all;
-}
-
-double median_of(const BenchRow& row) {
-  return row.seconds;
 }
 
 // What the row says about a link; no rows in it yet.
@@ -44,7 +39,7 @@ std::optional<FittedLink> kind_of(const BenchRow& row, int64_t per_host) {
 }
 
 void fit_one(FittedLink& fitted) {
-  const auto times = measured(fitted, median_of);
+  const auto times = measured(fitted, [](const BenchRow& row) { return row.seconds; });
   const auto refuse = [&](const std::string& reason) { throw Error(ExitCode::usage, fitted.text() + ": " + reason); };
   if (!is_determined(times)) {
     refuse("the measured sizes cannot separate latency from bandwidth; measure several, such as --sizes 4K,64K,1M,4M");
@@ -79,7 +74,7 @@ BenchRow row_of(const json& row, int64_t hosts, const std::string& path) {
   row.at("size").get_to(one.bytes);
   row.at("median").get_to(one.seconds);
   for (const json& round : row.at("rounds")) {
-    one.rounds.push_back(record::quantile(round.at("samples").get<std::vector<double>>(), 0.5));
+    one.rounds.push_back(tools::median(round.at("samples")));
   }
   const auto positive = [](double seconds) { return seconds > 0; };
   if (one.rounds.empty() || !positive(one.seconds) || !std::all_of(one.rounds.begin(), one.rounds.end(), positive)) {

@@ -16,10 +16,7 @@ namespace {
 using console::human_bytes;
 using console::human_time;
 using nlohmann::ordered_json;
-
-std::string percent(double share) {
-  return fmt::format("{:.1f} %", 100 * share);
-}
+using tools::percent;
 
 struct FitError {
   double median = 0, most = 0;
@@ -28,7 +25,7 @@ struct FitError {
 FitError error_of(const FittedLink& link) {
   std::vector<double> sizes;
   for (const Misfit& misfit : link.link.misfits) sizes.push_back(std::abs(misfit.error));
-  return {record::quantile(sizes, 0.5), *std::max_element(sizes.begin(), sizes.end())};
+  return {tools::median(sizes), *std::max_element(sizes.begin(), sizes.end())};
 }
 
 std::string shape_of(Shape shape) {

@@ -22,10 +22,6 @@ constexpr std::size_t kFewest = 10;  // steps
   throw Error(ExitCode::usage, run_dir + ": " + reason);
 }
 
-double median(const std::vector<double>& values) {
-  return record::quantile(values, 0.5);
-}
-
 // A traced step of one rank.
 struct Traced {
   double backward_begin = 0, backward_end = 0;  // of the last micro-batch
@@ -68,7 +64,7 @@ std::vector<Bucket> buckets_of(const std::string& run_dir, const std::vector<rep
     for (const Traced& traced : complete) {
       if (traced.ready.contains(bucket)) remaining.push_back(traced.remaining(bucket));
     }
-    buckets.push_back({bytes, median(remaining)});
+    buckets.push_back({bytes, tools::median(remaining)});
   }
   return buckets;
 }
@@ -78,7 +74,7 @@ StepParts parts_of(const record::StepRecord& step) {
   return {step.data + step.forward, step.backward, step.optimizer + std::max(0.0, other)};
 }
 
-std::vector<StepParts> steps_of(const record::Run& run, const std::set<int64_t>& traced) {
+std::vector<StepParts> steps_of(const tools::Run& run, const std::set<int64_t>& traced) {
   std::vector<StepParts> steps;
   for (const auto& of_rank : run.steps) {
     if (of_rank.size() != run.steps[0].size()) refuse(run.dir, "has ranks with different numbers of steps");
@@ -108,7 +104,7 @@ StepParts typical_of(const std::vector<StepParts>& steps) {
   const auto median_of = [&](const auto& seconds_of) {
     std::vector<double> values;
     for (const StepParts& step : steps) values.push_back(seconds_of(step));
-    return median(values);
+    return tools::median(values);
   };
   const StepParts parts = {median_of([](const StepParts& step) { return step.forward; }),
                            median_of([](const StepParts& step) { return step.backward; }),
@@ -118,7 +114,7 @@ StepParts typical_of(const std::vector<StepParts>& steps) {
 
 Recording read_recording(const std::string& run_dir) {
   if (!record::is_run(run_dir)) throw Error(ExitCode::usage, record::no_run(run_dir));
-  const record::Run run = record::read_run(run_dir);
+  const tools::Run run = tools::read_run(run_dir);
   const record::Summary& summary = run.summary;
   if (summary.strategy != "ddp") {
     refuse(run_dir,

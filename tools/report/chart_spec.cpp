@@ -221,7 +221,7 @@ Json spec_of(const Histogram& histogram) {
   for (const BarSeries& series : histogram.series)
     std::copy_if(series.values.begin(), series.values.end(), std::back_inserter(all), is_finite);
   const double low = all.empty() ? 0 : *std::min_element(all.begin(), all.end());
-  const double high = all.empty() ? 0 : record::quantile(all, kCovered);
+  const double high = all.empty() ? 0 : tools::quantile(all, kCovered);
   const bool spread = high > low;
   const std::size_t bins = spread || all.empty() ? kBins : 1;
   const double width = spread ? (high - low) / (kBins - 1) : all.empty() ? 1 : std::max(1e-9, low / 100);

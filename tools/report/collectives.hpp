@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "tools/lib/collectives.hpp"
+#include "tools/lib/run.hpp"
 #include "tools/report/page.hpp"
 
 namespace ddprun::report {

@@ -8,7 +8,6 @@
 #include "base/log.hpp"
 #include "ddprun/error.hpp"
 #include "tools/lib/run.hpp"
-#include "tools/lib/text_lines.hpp"
 
 namespace ddprun::report {
 namespace {
@@ -63,11 +62,11 @@ Page page_of(const std::vector<std::string>& paths) {
                 "ddprun report: expected either folders of runs or files of `ddprun bench --json`, not both");
   }
   if (paths.size() == 1 && !fs::exists(fs::path(paths[0]) / "config.toml")) {
-    const auto files = record::read_collectives(paths[0]);
+    const auto files = tools::read_collectives(paths[0]);
     if (!files.empty()) return collectives_page(paths[0], files);
   }
-  std::vector<record::Run> runs;
-  for (const std::string& path : paths) runs.push_back(record::read_run_so_far(path));
+  std::vector<tools::Run> runs;
+  for (const std::string& path : paths) runs.push_back(tools::read_run_so_far(path));
   return run_page(std::move(runs));
 }
 

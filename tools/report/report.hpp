@@ -17,7 +17,7 @@ Page bench_page(const std::vector<std::string>& paths);
 
 // Of one run, or of several compared. At least one run. Reads their traces if they have one; throws Error(usage) if a
 // trace is damaged.
-Page run_page(std::vector<record::Run> runs);
+Page run_page(std::vector<tools::Run> runs);
 
 // Of a folder that has files of collectives and nothing else of a run, for example copies from several hosts.
 Page collectives_page(const std::string& run_dir, const CollectivesByRank& files);

@@ -80,7 +80,7 @@ std::size_t reduce(std::vector<Point>& points) {
     const std::size_t end = std::min(points.size(), begin + window);
     std::vector<double> values;
     for (std::size_t i = begin; i < end; ++i) values.push_back(points[i].y);
-    kept.push_back({points[begin + (end - begin) / 2].x, record::quantile(values, 0.5)});
+    kept.push_back({points[begin + (end - begin) / 2].x, tools::quantile(values, 0.5)});
   }
   if (window > 1) points = std::move(kept);
   return window;
@@ -114,18 +114,18 @@ std::vector<LineSeries> step_times(const std::vector<NamedRun>& runs) {
   }
   for (const NamedRun& run : runs) {
     if (!run.run.steps.empty())
-      times.push_back(over_steps(run.name, record::slowest_rank(run.run), &StepRecord::total));
+      times.push_back(over_steps(run.name, tools::slowest_rank(run.run), &StepRecord::total));
   }
   return times;
 }
 
 }  // namespace
 
-std::vector<NamedRun> named(std::vector<record::Run> runs) {
+std::vector<NamedRun> named(std::vector<tools::Run> runs) {
   // From the shortest: without the time, but unique among runs of the same time; the folder ("runs/a", "runs/a/" and
   // "." in it all have the name "a"); its path.
   std::vector<std::string> names[3];
-  for (const record::Run& run : runs) {
+  for (const tools::Run& run : runs) {
     const auto path = std::filesystem::absolute(run.dir).lexically_normal();
     const std::string folder = (path.has_filename() ? path : path.parent_path()).filename();
     const auto parts = record::parse_run_name(folder);
@@ -176,7 +176,7 @@ std::vector<Chart> step_time_charts(const std::vector<NamedRun>& runs) {
     for (const Point point : one.points) all.push_back(point.y);
   }
   if (all.empty()) return {};
-  const Unit unit = unit_of_seconds(record::quantile(all, 0.5));
+  const Unit unit = unit_of_seconds(tools::quantile(all, 0.5));
   const std::string title = fmt::format("step time ({})", unit.name);
   Histogram histogram{{title}, {}};
   for (LineSeries& one : times) {

@@ -56,7 +56,7 @@ std::string configure(NamedRun& run) {
   }
   const config::Experiment& experiment = *run.experiment;
   record::Summary& summary = run.run.summary;
-  if (run.run.state != record::RunState::complete) {
+  if (run.run.state != tools::RunState::complete) {
     summary.model = experiment.model.name;
     summary.data = experiment.data.name;
     summary.strategy = experiment.strategy.kind;
@@ -78,7 +78,7 @@ Page collectives_page(const std::string& run_dir, const CollectivesByRank& files
   return page;
 }
 
-Page run_page(std::vector<record::Run> all) {
+Page run_page(std::vector<tools::Run> all) {
   std::vector<NamedRun> runs = named(std::move(all));
   Page page;
   for (NamedRun& run : runs) {
@@ -88,7 +88,7 @@ Page run_page(std::vector<record::Run> all) {
   page.title = runs.size() == 1 ? runs[0].name : fmt::format("{} runs", runs.size());
   for (const NamedRun& run : runs) {
     page.paragraphs.push_back(summary_sentence(run));
-    if (const std::string state = record::state_of(run.run); !state.empty())
+    if (const std::string state = tools::state_of(run.run); !state.empty())
       page.notices.push_back(run.name + ": " + state);
   }
   if (const auto all_differences = differences(runs); !all_differences.empty()) {
@@ -100,7 +100,7 @@ Page run_page(std::vector<record::Run> all) {
   add(page, time(runs));
   add(page, traces(runs));
   for (const NamedRun& run : runs) {
-    add_collectives(page, record::read_collectives(run.run.dir), runs.size() == 1 ? "" : run.name);
+    add_collectives(page, tools::read_collectives(run.run.dir), runs.size() == 1 ? "" : run.name);
   }
   add(page, {"Versions and machine", {}, {environment_table(runs)}, {}});
   return page;

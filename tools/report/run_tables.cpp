@@ -170,7 +170,7 @@ std::string summary_sentence(const NamedRun& run) {
   add("", std::isfinite(s.throughput) ? console::human_rate(s.throughput) : "");
   add("total time ", time(s.total_time));
   if (!s.stopped.empty()) text += s.stopped == "early_stop" ? "; stopped early" : "; " + s.stopped;
-  if (const std::string state = record::state_of(run.run); !state.empty()) text += "; " + state;
+  if (const std::string state = tools::state_of(run.run); !state.empty()) text += "; " + state;
   return text + ".";
 }
 
@@ -195,7 +195,7 @@ std::vector<std::string> differences(const std::vector<NamedRun>& runs) {
     if (differ) found.push_back(differing_text(name, values));
   };
   add("start", started);
-  add("load of the host at the start", [](const NamedRun& run) { return record::load_at_start(run.run); });
+  add("load of the host at the start", [](const NamedRun& run) { return tools::load_at_start(run.run); });
   for (const char* key : {"host", "cpu_model", "cores", "ddprun", "torch"}) {
     add(key, [&](const NamedRun& run) { return environment(run, key); });
   }
@@ -227,7 +227,7 @@ TitledTable ranks_table(const NamedRun& run) {
     for (const StepRecord& step : steps) times.push_back(step.total);
     std::vector<std::string> cells = {std::to_string(rank), count(static_cast<int64_t>(steps.size())),
                                       console::human_time(mean(steps, &StepRecord::total)),
-                                      console::human_time(record::quantile(times, 0.95))};
+                                      console::human_time(tools::quantile(times, 0.95))};
     for (const auto& [name, member] : parts) cells.push_back(console::human_time(mean(steps, member)));
     table.row(cells);
   }

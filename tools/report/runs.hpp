@@ -14,12 +14,12 @@ namespace ddprun::report {
 
 struct NamedRun {
   std::string name;  // in legends and tables; unique
-  record::Run run;
+  tools::Run run;
   std::optional<config::Experiment> experiment{};  // none if its config cannot be read: the page has the reason
 };
 
 // Runs with the names of their folders, without the time if the names are unique without it.
-std::vector<NamedRun> named(std::vector<record::Run> runs);
+std::vector<NamedRun> named(std::vector<tools::Run> runs);
 
 // Loss and accuracy by epoch and by step, and the learning rate if it changes. For one run, training and test are two
 // lines of a chart; for several runs, one line per run.

@@ -107,9 +107,9 @@ class Sweep {
       return;
     }
     result.outcome = stopped ? Outcome::stopped : Outcome::finished;
-    result.epochs = record::read_epochs(end.dir, stopped);
+    result.epochs = tools::read_epochs(end.dir, stopped);
     if (stopped) return;
-    const record::Run run = record::read_run(end.dir);
+    const tools::Run run = tools::read_run(end.dir);
     result.throughput = run.summary.throughput;
     result.total_time = run.summary.total_time;
     const std::string& by = request_.by;
@@ -123,7 +123,7 @@ class Sweep {
   // For a run of this many epochs; after the last one there is nothing to save.
   bool loses(const std::string& dir, std::size_t epochs) const {
     if (!request_.stop_losers || request_.by == "throughput" || dir.empty() || !record::is_run(dir)) return false;
-    const std::vector<double> trial = measured(record::read_epochs(dir, true), request_.by);
+    const std::vector<double> trial = measured(tools::read_epochs(dir, true), request_.by);
     return trial.size() < epochs && is_loser(trial, finished_, request_.by.ends_with(".loss"));
   }
 
@@ -146,7 +146,7 @@ bool is_loser(const std::vector<double>& trial, const std::vector<std::vector<do
     if (other.size() >= trial.size()) others.push_back(other[trial.size() - 1]);
   }
   if (others.size() < kFewestFinished) return false;
-  const double middle = compare::median(others);
+  const double middle = tools::median(others);
   return smaller_is_better ? trial.back() > middle : trial.back() < middle;
 }
 

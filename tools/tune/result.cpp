@@ -11,7 +11,7 @@
 #include "cli/console/units.hpp"
 #include "ddprun/error.hpp"
 #include "record/run_dir.hpp"
-#include "tools/lib/other_cpu.hpp"
+#include "tools/lib/process.hpp"
 #include "tools/lib/run.hpp"
 #include "tools/lib/statistics.hpp"
 #include "tools/predict/links.hpp"
@@ -169,7 +169,7 @@ std::string to_json(const Result& result, const std::vector<std::string>& comman
 
 double step_of(const std::string& run_dir, const std::vector<int64_t>& traced) {
   std::map<int64_t, double> slowest;  // by step
-  for (const auto& of_rank : record::read_run(run_dir).steps) {
+  for (const auto& of_rank : tools::read_run(run_dir).steps) {
     for (const record::StepRecord& step : of_rank) {
       const bool counts = step.step > kFirstSteps && std::find(traced.begin(), traced.end(), step.step) == traced.end();
       if (counts) slowest[step.step] = std::max(slowest[step.step], step.total);
@@ -177,7 +177,7 @@ double step_of(const std::string& run_dir, const std::vector<int64_t>& traced) {
   }
   std::vector<double> steps;
   for (const auto& [step, seconds] : slowest) steps.push_back(seconds);
-  return record::quantile(std::move(steps), 0.5);
+  return tools::quantile(std::move(steps), 0.5);
 }
 
 std::vector<Call> calls_of(const std::string& run_dir) {
@@ -194,7 +194,7 @@ std::vector<Call> calls_of(const std::string& run_dir) {
   for (const auto& [bucket, by_step] : fastest) {
     std::vector<double> seconds;
     for (const auto& [step, one] : by_step) seconds.push_back(one);
-    calls.push_back({bytes.at(bucket), record::quantile(std::move(seconds), 0.5)});
+    calls.push_back({bytes.at(bucket), tools::quantile(std::move(seconds), 0.5)});
   }
   return calls;
 }

@@ -12,7 +12,7 @@
 namespace ddprun::tune {
 
 // The time of a step in seconds: the median over the steps, where the slowest rank of each step counts. The first two
-// steps do not count, nor do those with a number in `traced`; NaN if none is left. Throws as record::read_run().
+// steps do not count, nor do those with a number in `traced`; NaN if none is left. Throws as tools::read_run().
 double step_of(const std::string& run_dir, const std::vector<int64_t>& traced);
 
 // The allreduces of a traced run, one for each bucket, in their order: the median over its traced steps, without the

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "tools/lib/other_cpu.hpp"
+#include "tools/lib/process.hpp"
 
 using ddprun::tools::CpuMeter;
 using ddprun::tools::CpuUse;

@@ -19,7 +19,7 @@ namespace {
 std::vector<Result> results_of(const std::vector<Case>& cases, const TempDir& shared_memory = TempDir(),
                                bool fail_fast = false) {
   Settings settings;
-  settings.fail_fast = fail_fast;
+  settings.checks.fail_fast = fail_fast;
   settings.plugin = ddprun::plugin::Registry({}).comm(DDPRUN_GOOD_FAKE);
   settings.capabilities = ddprun::comm::capabilities_of(*settings.plugin.table);
   Leftovers leftovers(shared_memory.path());

@@ -35,7 +35,7 @@ TEST_CASE("CSV has a line for every step of every rank, and empty fields for wha
     step.correct = 24;
     step.complete();
   };
-  const std::string text = exporter::steps_csv(record::read_run(write_run(folder, "run", some)));
+  const std::string text = exporter::steps_csv(tools::read_run(write_run(folder, "run", some)));
   CHECK(line_of(text, 0) ==
         "rank,epoch,step,samples,loss,correct,accuracy,data,forward,backward,comm,optimizer,graph,total,throughput,"
         "scatter,replicate,gather,reduce,lr,scale,skipped");
@@ -47,7 +47,7 @@ TEST_CASE("CSV has a line for every step of every rank, and empty fields for wha
 
 TEST_CASE("CSV of epochs") {
   const testing::TempDir folder;
-  const std::string text = exporter::epochs_csv(record::read_run(write_run(folder, "run", {})));
+  const std::string text = exporter::epochs_csv(tools::read_run(write_run(folder, "run", {})));
   CHECK(line_of(text, 0) ==
         "epoch,train.loss,train.accuracy,validation.loss,validation.accuracy,test.loss,test.accuracy,seconds");
   CHECK(line_of(text, 2) == "2,0.5,,,,0.55,0.7,");

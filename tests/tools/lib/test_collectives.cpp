@@ -1,4 +1,4 @@
-#include "tools/lib/collectives.hpp"
+#include "tools/lib/run.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,6 +11,7 @@
 
 using namespace ddprun;
 using namespace ddprun::record;
+using namespace ddprun::tools;
 using testing::contains;
 using testing::error_of;
 

@@ -15,6 +15,7 @@
 
 using namespace ddprun;
 using namespace ddprun::record;
+using namespace ddprun::tools;
 using testing::contains;
 using testing::TempDir;
 

@@ -4,7 +4,7 @@
 
 #include "tools/lib/statistics.hpp"
 
-namespace ddprun::record {
+namespace ddprun::tools {
 
 // numpy.quantile of the same samples.
 TEST_CASE("quantiles are those of NumPy") {
@@ -17,4 +17,4 @@ TEST_CASE("quantiles are those of NumPy") {
   CHECK(std::isnan(quantile({}, 0.5)));
 }
 
-}  // namespace ddprun::record
+}  // namespace ddprun::tools

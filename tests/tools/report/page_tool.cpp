@@ -30,12 +30,12 @@ report::Page page_of_runs() {
   dp.summary.devices = 2;
   dp.summary.split.replicate = 1e-3;
   dp.summary.memory_by_device = {3 << 20, 1 << 20};
-  std::vector<record::Run> runs = {record::read_run(write_run(folder, "one", one))};
+  std::vector<tools::Run> runs = {tools::read_run(write_run(folder, "one", one))};
   const std::string traced = write_run(folder, "two", two);
   std::filesystem::create_directory(traced + "/trace");
   folder.write("two/trace/trace.json", kTrace);
-  runs.push_back(record::read_run(traced));
-  runs.push_back(record::read_run(write_run(folder, "dp", dp)));
+  runs.push_back(tools::read_run(traced));
+  runs.push_back(tools::read_run(write_run(folder, "dp", dp)));
   return report::run_page(std::move(runs));
 }
 

@@ -161,7 +161,7 @@ TEST_CASE("the learning rate is shown if it changes") {
 
 TEST_CASE("run names include the time, or also the folder, if they would not be unique") {
   const auto names = [](const std::vector<std::string>& dirs) {
-    std::vector<record::Run> runs(dirs.size());
+    std::vector<tools::Run> runs(dirs.size());
     for (std::size_t i = 0; i < dirs.size(); ++i) runs[i].dir = dirs[i];
     std::vector<std::string> found;
     for (const NamedRun& run : named(runs)) found.push_back(run.name);
@@ -177,7 +177,7 @@ TEST_CASE("step times are those of the rank with the largest total, for all step
   const testing::TempDir folder;
   SomeRun run;
   run.change = [](record::StepRecord& step) { step.total = step.step == 1 ? 1 : 2; };
-  record::Run read = record::read_run(write_run(folder, "a", run));
+  tools::Run read = tools::read_run(write_run(folder, "a", run));
   REQUIRE(read.steps.size() == 2);
   read.steps[0][0].total = 2;  // rank 0 has one slower step, and rank 1 the larger total
   read.steps[1][1].total = 3;

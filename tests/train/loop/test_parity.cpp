@@ -88,7 +88,7 @@ TEST_CASE("two ranks log the first steps, equally, and within rounding of the ex
           Fit<LineModel> fit(rank.rank(), 2, 20, 5, Last::pad);
           fit_with_parity(fit, *backend, dir.path(), steps(4));
         })) == "");
-  const auto ranks = record::read_parity(dir.path(), 2);
+  const auto ranks = tools::read_parity(dir.path(), 2);
   REQUIRE(ranks.size() == 2);
   REQUIRE(ranks[0].size() == 2 * 2);
   for (std::size_t i = 0; i < ranks[0].size(); ++i) {
@@ -132,7 +132,7 @@ TEST_CASE("wrong averages are detected") {
     wrong.emplace(reducer, parameters_of(fit));
     return parity_reducer(*wrong, *backend, parameters_of(fit), log, kDeadline);
   });
-  const auto records = record::read_parity(dir.path(), 1).at(0);
+  const auto records = tools::read_parity(dir.path(), 1).at(0);
   REQUIRE(records.size() == 2);
   for (const record::ParityRecord& record : records) {
     CHECK(record.ulp_max >= 8);
@@ -148,7 +148,7 @@ TEST_CASE("a fit on one device has digests and no distances") {
     fit.more = {&log};
     fit.run_single(steps(1));
   }
-  const auto records = record::read_parity(dir.path(), 1).at(0);
+  const auto records = tools::read_parity(dir.path(), 1).at(0);
   REQUIRE(records.size() == 2);
   CHECK(std::isnan(records[0].ulp_max));
   CHECK(records[0].value.hash == print_of(fit.model->module().parameters()[0]).hash);

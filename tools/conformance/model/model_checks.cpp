@@ -305,18 +305,7 @@ plugin::ModelPlugin find_model(const std::string& name, const plugin::Registry& 
 }
 
 void require_model(const ModelSettings& settings) {
-  text_from_subprocess(
-      [&] {
-        try {
-          Bench(settings).make();
-        } catch (const data::DatasetError& error) {
-          const bool option = error.key().starts_with("options.");
-          throw Error(error.code(), (option ? "--data-option " + error.key().substr(8) : "--" + error.key()) + ": " +
-                                        std::string(error.what()));
-        }
-        return std::string();
-      },
-      std::nullopt);
+  require_opening("--data-option", [&] { Bench(settings).make(); });
 }
 
 std::vector<Check> model_checks(const ModelSettings& settings) {
