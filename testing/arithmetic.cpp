@@ -70,8 +70,6 @@ uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-constexpr int kLargestExact = 7;
-
 long double real_contribution(DType dtype, Op op, uint64_t hash, int rank, std::size_t index) {
   const int precision = format_of(dtype).significand;
   const long double sign = hash >> 63 ? -1 : 1;
@@ -82,7 +80,7 @@ long double real_contribution(DType dtype, Op op, uint64_t hash, int rank, std::
     const uint64_t fraction = hash & ((uint64_t{1} << (precision - 3)) - 1);
     return sign + ((hash >> 62 & 1) != 0 ? 1 : -1) * static_cast<long double>(fraction) * power_of_two(1 - precision);
   }
-  if (exact) return sign * static_cast<long double>(hash % (kLargestExact + 1));
+  if (exact) return sign * static_cast<long double>(hash % 8);
   const uint64_t significand = hash & ((uint64_t{1} << precision) - 1);
   return sign * static_cast<long double>(significand) * power_of_two(-precision);
 }
@@ -181,8 +179,7 @@ Expected reduce(DType dtype, Op op, uint64_t seed, int size, std::size_t index) 
     magnitude /= size;
   }
   if (op == Op::product) magnitude = std::fabs(result.real);
-  const bool fits = op == Op::product || kLargestExact * size <= power_of_two(format_of(dtype).significand);
-  const bool exact = op == Op::min || op == Op::max || (op != Op::avg && index % 2 == 0 && fits);
+  const bool exact = op == Op::min || op == Op::max || (op != Op::avg && index % 2 == 0);
   if (!is_floating(dtype) || size == 1 || exact) return {result, 0};
   const long double roundings = unit_roundoff(dtype) * (op == Op::avg ? size + 2 : size);
   long double bound = roundings / (1 - roundings) * magnitude;

@@ -1,6 +1,6 @@
-// The arithmetic of the conformance suite and of the benchmark: what each rank sends, the expected result, and its
-// tolerance. It is written for certainty, not for speed, only from the contract (ddprun/plugin/comm_plugin.h). It
-// shares no code with any backend.
+// The arithmetic of the conformance suite: what each rank sends, the expected result, and its tolerance. It is written
+// for certainty, not for speed, only from the contract (ddprun/plugin/comm_plugin.h). It shares no code with any
+// backend.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +44,7 @@ void fill(DType dtype, Op op, uint64_t seed, int rank, std::size_t first, std::s
 // sum|x| of their sum; a product is within g(n - 1) * |product|. One more rounding is allowed for a conversion from a
 // wider accumulator, and two more for avg, which divides or multiplies by a rounded 1/n; avg may also lose n times half
 // the smallest subnormal to underflow. min, max, integers, one rank, and sums and products of the exact elements: no
-// error at all, unless there are so many ranks that the dtype does not hold their largest sum exactly.
+// error at all.
 struct Expected {
   Value value;
   long double bound = 0;

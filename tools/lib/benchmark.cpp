@@ -7,12 +7,10 @@
 #include <stdexcept>
 
 #include "ddprun/plugin/detail/mix.hpp"
-#include "testing/arithmetic.hpp"
+#include "tools/lib/pattern.hpp"
 
 namespace ddprun::comm {
 namespace {
-
-using conformance::Expected;
 
 // The same for all processes of a host (CLOCK_MONOTONIC).
 using Clock = std::chrono::steady_clock;
@@ -45,34 +43,6 @@ std::size_t index_of(Source source) {
   return static_cast<std::size_t>(source);
 }
 
-// The numbers of one checked call.
-struct Pattern {
-  DType dtype;
-  Op op;
-  int ranks;
-  uint64_t seed;
-};
-
-// The elements of `data` that `rank` does not send.
-uint64_t wrong_copies(const Pattern& pattern, int rank, std::size_t count, const void* data) {
-  uint64_t wrong = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Expected sent{conformance::contribution(pattern.dtype, pattern.op, pattern.seed, rank, i)};
-    wrong += !conformance::accepts(pattern.dtype, sent, conformance::load(pattern.dtype, data, i));
-  }
-  return wrong;
-}
-
-// The elements of `data` that are not the reduction over all ranks, which begins with element `first`.
-uint64_t wrong_reductions(const Pattern& pattern, std::size_t first, std::size_t count, const void* data) {
-  uint64_t wrong = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Expected sum = conformance::reduce(pattern.dtype, pattern.op, pattern.seed, pattern.ranks, first + i);
-    wrong += !conformance::accepts(pattern.dtype, sum, conformance::load(pattern.dtype, data, i));
-  }
-  return wrong;
-}
-
 uint64_t wrong_elements(const Pattern& pattern, const Call& call, const void* result, int rank) {
   const auto mine = static_cast<std::size_t>(rank) * call.what.count;
   const std::size_t block = call.what.count * size_of(call.what.dtype);
@@ -80,11 +50,11 @@ uint64_t wrong_elements(const Pattern& pattern, const Call& call, const void* re
   switch (call.kind) {
     case Kind::allreduce: return wrong_reductions(pattern, 0, call.what.count, result);
     case Kind::reduce_scatter: return wrong_reductions(pattern, mine, call.what.count, result);
-    case Kind::broadcast: return wrong_copies(pattern, call.what.root, call.what.count, result);
+    case Kind::broadcast: return wrong_copies(pattern, call.what.root, 0, call.what.count, result);
     case Kind::allgather:
       for (int peer = 0; peer < pattern.ranks; ++peer) {
         const auto* from = static_cast<const char*>(result) + static_cast<std::size_t>(peer) * block;
-        wrong += wrong_copies(pattern, peer, call.what.count, from);
+        wrong += wrong_copies(pattern, peer, 0, call.what.count, from);
       }
       return wrong;
     case Kind::barrier: break;
@@ -161,7 +131,7 @@ uint64_t Benchmark::check(const Call& call) {
   void* const send = call.kind == Kind::broadcast ? recv : const_cast<void*>(call.what.send);
   const auto host_of = [&](void* memory) { return staging_ ? staging_.get() : memory; };
   const auto write = [&](void* memory, const Pattern& pattern, int from, std::size_t count) {
-    conformance::fill(pattern.dtype, pattern.op, pattern.seed, from, 0, count, host_of(memory));
+    fill(pattern, from, 0, count, host_of(memory));
     memory_.put(memory, host_of(memory), count * size);
   };
   uint64_t wrong = 0;

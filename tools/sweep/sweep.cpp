@@ -15,6 +15,7 @@
 #include "tools/compare/runner.hpp"
 #include "tools/compare/statistics.hpp"
 #include "tools/compare/variant.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::sweep {
 namespace {

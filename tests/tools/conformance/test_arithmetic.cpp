@@ -143,8 +143,6 @@ TEST_CASE("the bound is 0 for exact results, and else grows with ranks and round
   }
   CHECK(reduce(DType::bfloat16, Op::product, 1, 5, 1).bound >
         1000 * reduce(DType::float32, Op::product, 1, 5, 1).bound);
-  CHECK(reduce(DType::bfloat16, Op::sum, 1, 36, 0).bound == 0);  // at most 252, which has 8 bits
-  CHECK(reduce(DType::bfloat16, Op::sum, 1, 37, 0).bound > 0);
 }
 
 TEST_CASE("an average of float16 in float16 itself is accepted, summed first or divided first") {
