@@ -1,5 +1,7 @@
 #include "tools/bench/bench.hpp"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -10,7 +12,6 @@
 #include "launch/job_folder.hpp"
 #include "launch/rendezvous.hpp"
 #include "launch/supervisor.hpp"
-#include "tools/bench/output.hpp"
 
 namespace ddprun::bench {
 namespace {
@@ -18,10 +19,11 @@ namespace {
 // Runs all variants once per round. The order changes from round to round, so other load affects all variants alike.
 // Ends early if `run` does not return ok.
 ExitCode in_turns(const Plan& plan, const std::function<ExitCode(int64_t round, std::size_t variant)>& run) {
-  for (int64_t round = 0; round < plan.rounds; ++round) {
+  for (int64_t round = 0; round < plan.request.rounds; ++round) {
     for (std::size_t turn = 0; turn < plan.variants.size(); ++turn) {
       const std::size_t variant = (turn + static_cast<std::size_t>(round)) % plan.variants.size();
-      if (turn == 0) log::info("bench: round " + std::to_string(round + 1) + " of " + std::to_string(plan.rounds));
+      if (turn == 0)
+        log::info("bench: round " + std::to_string(round + 1) + " of " + std::to_string(plan.request.rounds));
       if (const ExitCode code = run(round, variant); code != ExitCode::ok) return code;
     }
   }
@@ -57,9 +59,7 @@ bool reaches(const std::vector<Row>& rows, const Plan& plan, double min_busbw) {
   for (const Row& row : rows) {
     const double busbw = row.busbw() * 1e-9;
     if (row.what.bytes != plan.sizes.back() || busbw >= min_busbw) continue;
-    char text[64];
-    std::snprintf(text, sizeof text, "busbw %.3f GB/s is below %.3f", busbw, min_busbw);
-    log::error("bench: " + describe(row) + ": " + text);
+    log::error(fmt::format("bench: {}: busbw {:.3f} GB/s is below {:.3f}", describe(row), busbw, min_busbw));
     reached = false;
   }
   return reached;
@@ -75,43 +75,42 @@ void require_place(const std::string& option, const std::string& path) {
 // Of the process that has the results: prints them, writes the files, and checks the gates.
 class Report {
  public:
-  Report(const Request& request, const Plan& plan) : request_(request), plan_(plan) {
-    require_place("--json", request.json);
-    require_place("--tune", request.tune);
+  explicit Report(const Plan& plan) : plan_(plan) {
+    require_place("--json", plan.request.json);
+    require_place("--tune", plan.request.tune);
   }
 
   ExitCode write(const std::vector<Row>& rows, const std::vector<std::string>& command) const {
     std::fputs(text(plan_, rows, environment_).c_str(), stdout);
     std::fflush(stdout);
-    if (!request_.json.empty()) replace_file(request_.json, to_json(plan_, rows, environment_, command));
+    if (!plan_.request.json.empty()) replace_file(plan_.request.json, to_json(plan_, rows, environment_, command));
     if (!results_are_right(rows)) return ExitCode::gate;
-    if (!request_.tune.empty()) replace_file(request_.tune, tuning_of(plan_, rows, environment_));
-    if (request_.min_busbw && !reaches(rows, plan_, *request_.min_busbw)) return ExitCode::gate;
+    if (!plan_.request.tune.empty()) replace_file(plan_.request.tune, tuning_of(plan_, rows, environment_));
+    if (plan_.request.min_busbw && !reaches(rows, plan_, *plan_.request.min_busbw)) return ExitCode::gate;
     return ExitCode::ok;
   }
 
  private:
-  const Request& request_;
   const Plan& plan_;
   const record::Environment environment_ = environment_of(plan_);
 };
 
 }  // namespace
 
-ExitCode run(const Request& request, const Plan& plan, const std::vector<std::string>& command) {
-  const Report report(request, plan);
+ExitCode run(const Plan& plan, const std::vector<std::string>& command) {
+  const Report report(plan);
   const launch::JobFolder folder;
   std::vector<Row> rows = rows_of(plan);
   // The ranks are new processes, so nothing runs in them but the measurement.
   const ExitCode code = in_turns(plan, [&](int64_t round, std::size_t variant) {
-    const Task task{round, variant, folder.path() + "/results"};
+    const std::string results = folder.path() + "/results";
     launch::Job job;
     job.command = command;
-    job.command.insert(job.command.end(), {"--task", task.text()});
+    job.command.insert(job.command.end(), {"--task", std::to_string(round), std::to_string(variant), results});
     job.nproc = plan.variants[variant].ranks;
     const ExitCode ended = launch::supervise(job);
     if (ended == ExitCode::ok) {
-      add(rows, plan.variants[variant], read_results(task.path));
+      add(rows, plan.variants[variant], read_results(results));
     } else {
       log::error("bench: ended in round " + std::to_string(round + 1) + ": " + plan.variants[variant].text());
     }
@@ -120,11 +119,11 @@ ExitCode run(const Request& request, const Plan& plan, const std::vector<std::st
   return code == ExitCode::ok ? report.write(rows, command) : code;
 }
 
-ExitCode run_as_rank(const Request& request, const Plan& plan, const std::vector<std::string>& command,
-                     Store& store, const launch::World& world) {
+ExitCode run_as_rank(const Plan& plan, const std::vector<std::string>& command, Store& store,
+                     const launch::World& world) {
   const bool reports = world.rank == 0;
   if (!reports) log::set_level(log::Level::error);
-  const auto report = reports ? std::make_unique<Report>(request, plan) : nullptr;
+  const auto report = reports ? std::make_unique<Report>(plan) : nullptr;
   std::vector<Row> rows = rows_of(plan);
   in_turns(plan, [&](int64_t round, std::size_t variant) {
     const auto own = launch::prefixed_store(store, std::to_string(round) + "/" + std::to_string(variant) + "/");

@@ -34,7 +34,9 @@ void declare_what(CLI::App& to, Request& request) {
       to, "--algorithm", request.algorithms,
       "The allreduce algorithms: auto, or those of the plugins. The default is auto, and with --tune all of them.",
       "NAME,...");
-  declare_list(to, "--ranks", request.ranks, "The numbers of processes on this host.", "N,...")->capture_default_str();
+  declare_list(to, "--ranks", request.ranks, "The numbers of processes on this host.", "N,...")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   declare_list(to, "--collective", request.collectives,
                "The collectives: allreduce, broadcast, allgather, reduce_scatter.", "NAME,...")
       ->capture_default_str();
@@ -49,24 +51,34 @@ void declare_what(CLI::App& to, Request& request) {
 }
 
 void declare_sizes(CLI::App& to, Request& request) {
-  auto* least = to.add_option("-b,--minbytes", request.min_bytes, "The smallest size in bytes.");
-  least->type_name("SIZE")->capture_default_str();
-  auto* most = to.add_option("-e,--maxbytes", request.max_bytes, "The largest size.");
-  most->type_name("SIZE")->capture_default_str();
+  const auto as_size = [](CLI::Option* option) {
+    constexpr uint64_t kMost = uint64_t{1} << 40;
+    option->transform(CLI::AsSizeValue(false))->check(CLI::Range(uint64_t{1}, kMost));  // K, M and G: powers of 1024
+    return option;
+  };
+  auto* least = as_size(to.add_option("-b,--minbytes", request.min_bytes, "The smallest size in bytes."));
+  least->type_name("SIZE")->default_str("4");
+  auto* most = as_size(to.add_option("-e,--maxbytes", request.max_bytes, "The largest size."));
+  most->type_name("SIZE")->default_str("64M");
   auto* factor = to.add_option("-f,--stepfactor", request.factor, "The factor from one size to the next.");
-  factor->capture_default_str();
-  auto* step = to.add_option("-i,--stepbytes", request.step_bytes, "The difference from one size to the next.");
+  factor->check(CLI::Range(2, 1 << 20))->capture_default_str();
+  auto* step =
+      as_size(to.add_option("-i,--stepbytes", request.step_bytes, "The difference from one size to the next."));
   step->type_name("SIZE")->excludes(factor);
-  auto* listed =
-      declare_list(to, "--sizes", request.sizes, "The sizes, in ascending order, instead of -b and -e.", "SIZE,...");
+  auto* listed = as_size(
+      declare_list(to, "--sizes", request.sizes, "The sizes, in ascending order, instead of -b and -e.", "SIZE,..."));
   listed->excludes(least)->excludes(most)->excludes(factor)->excludes(step);
 }
 
 void declare_how(CLI::App& to, Request& request) {
   to.add_option("-n,--iters", request.iterations, "The number of samples of each case in each round.")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  to.add_option("-w,--warmup_iters", request.warmup, "The number of calls before the samples.")->capture_default_str();
+  to.add_option("-w,--warmup_iters", request.warmup, "The number of calls before the samples.")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   to.add_option("-c,--check", request.checks, "The number of calls in each round whose results are checked.")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   to.add_option("-d,--datatype", request.dtype,
                 "The type: int8, uint8, int16, int32, int64, half, float, double, bfloat16, or a name of PyTorch's.")
@@ -75,8 +87,11 @@ void declare_how(CLI::App& to, Request& request) {
   to.add_option("-o,--op", request.op, "The operation: sum, prod, min, max or avg.")
       ->type_name("OP")
       ->capture_default_str();
-  to.add_option("-r,--root", request.root, "The rank that broadcasts.")->capture_default_str();
+  to.add_option("-r,--root", request.root, "The rank that broadcasts.")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   to.add_option("--rounds", request.rounds, "The number of rounds. Each runs all variants, in another order.")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
   to.add_option("--timeout", request.timeout, "The time limit of meeting, of joining, and of one collective.")
       ->type_name("SECONDS")
@@ -97,7 +112,7 @@ struct Arguments {
   Request request;
   bool ranks_given = false;
   console::NodeOptions nodes;
-  std::string task;
+  std::optional<Task> task;  // of a rank
   std::vector<std::string> plugin_paths;
   std::vector<std::string> command;  // argv, with the program's path
 
@@ -119,7 +134,7 @@ ExitCode run_in_job(Arguments arguments, launch::World world, const plugin::Regi
   request.ranks_here = world.local_size;
   Plan plan = plan_of(request, registry);
   plan.hosts = compare_plans(plan, *store, world);
-  return run_as_rank(request, plan, arguments.command, *store, world);
+  return run_as_rank(plan, arguments.command, *store, world);
 }
 
 // The ranks of this host, which are this program again.
@@ -135,9 +150,12 @@ ExitCode start_ranks(const Arguments& arguments) {
 ExitCode run_as_asked(const Arguments& arguments, const plugin::Registry& registry) {
   console::use_local_rank(arguments.nodes);
   const auto world = console::discover(arguments.nodes, std::nullopt);
-  if (!arguments.task.empty()) {
-    if (!world || !world->is_own()) throw Error(ExitCode::usage, "--task is for the ranks that ddprun bench starts");
-    run_rank(plan_of(arguments.request, registry), Task::parse(arguments.task), *world);
+  if (arguments.task) {
+    const Plan plan = plan_of(arguments.request, registry);
+    if (!world || !world->is_own() || std::get<1>(*arguments.task) >= plan.variants.size()) {
+      throw Error(ExitCode::usage, "--task is for the ranks that ddprun bench starts");
+    }
+    run_rank(plan, *arguments.task, *world);
     return ExitCode::ok;
   }
   if (world) return run_in_job(arguments, *world, registry);
@@ -145,7 +163,7 @@ ExitCode run_as_asked(const Arguments& arguments, const plugin::Registry& regist
   if (arguments.nodes.nproc) {
     throw Error(ExitCode::usage, "--nproc-per-node is for --nnodes; on one host, give --ranks, which takes a list");
   }
-  return run(arguments.request, plan_of(arguments.request, registry), arguments.command);
+  return run(plan_of(arguments.request, registry), arguments.command);
 }
 
 ExitCode run_program(int argc, char** argv) {

@@ -1,4 +1,4 @@
-#include "tools/bench/output.hpp"
+#include "tools/bench/bench.hpp"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "base/enumerated.hpp"
 #include "cli/console/table.hpp"
 #include "comm/plugin_backend.hpp"
 #include "cuda/driver.hpp"
@@ -74,16 +75,12 @@ std::vector<std::string> cells_of(const Plan& plan, const Row& row) {
           plan.benchmark.checks > 0 ? std::to_string(row.wrong()) : "N/A"};
 }
 
-const char* device_name(const Plan& plan) {
-  return plan.memory == Memory::cuda ? "cuda" : "cpu";
-}
-
 // The GPUs that ranks use, and their driver.
 void add_gpus(const Plan& plan, std::map<std::string, std::string>& extra) {
   if (plan.memory == Memory::host) return;
   extra["driver"] = "for CUDA " + cuda::driver_version();
   for (const Variant& variant : plan.variants) {
-    const int here = plan.ranks_here > 0 ? static_cast<int>(plan.ranks_here) : variant.ranks;
+    const int here = plan.request.ranks_here > 0 ? static_cast<int>(plan.request.ranks_here) : variant.ranks;
     for (int rank = 0; rank < here; ++rank) {
       const int device = device_of(plan, rank);
       const cuda::Gpu& gpu = cuda::gpus().at(static_cast<std::size_t>(device));
@@ -92,14 +89,8 @@ void add_gpus(const Plan& plan, std::map<std::string, std::string>& extra) {
   }
 }
 
-std::string text_of(const HostRanks& host) {
-  std::string ranks;
-  for (const int rank : host.ranks) ranks.append(ranks.empty() ? "" : ",").append(std::to_string(rank));
-  return host.name + " has " + (host.ranks.size() == 1 ? "rank " : "ranks ") + ranks;
-}
-
 ordered_json settings_of(const Plan& plan) {
-  return {{"device", device_name(plan)},          {"devices", plan.devices},         {"rounds", plan.rounds},
+  return {{"device", plan.request.device},        {"devices", plan.request.devices}, {"rounds", plan.request.rounds},
           {"iterations", plan.benchmark.samples}, {"warmup", plan.benchmark.warmup}, {"checks", plan.benchmark.checks}};
 }
 
@@ -111,11 +102,11 @@ ordered_json json_of(const Plan& plan, const Row& row) {
       {"count", row.count()},
       {"type", type_name(plan.dtype)},
       {"redop", op_of(plan, row.what.kind)},
-      {"root", plan.root},
+      {"root", plan.request.root},
       {"backend", row.variant->plugin.table->name},
       {"algorithm", row.variant->algorithm},
       {"served", {{"algorithm", row.execution().algorithm}, {"transport", row.execution().transport}}},
-      {"device", device_name(plan)},
+      {"device", plan.request.device},
       {"buffer", name_of(plan, row.what.source)},
       {"in_place", row.what.in_place},
       {"median", row.quantile(0.5)},
@@ -182,7 +173,9 @@ record::Environment environment_of(const Plan& plan) {
 std::string hosts_text(const Plan& plan) {
   if (plan.hosts.empty()) return "";
   std::string text = std::to_string(plan.hosts.size()) + (plan.hosts.size() == 1 ? " host: " : " hosts: ");
-  for (const HostRanks& host : plan.hosts) text += (&host == plan.hosts.data() ? "" : "; ") + text_of(host);
+  for (const HostRanks& host : plan.hosts) {
+    text += (&host == plan.hosts.data() ? "" : "; ") + host.name + " has " + rank_list(host.ranks);
+  }
   return text;
 }
 
@@ -192,8 +185,8 @@ std::string text(const Plan& plan, const std::vector<Row>& rows, const record::E
                      environment.load + "\n";
   if (!plan.hosts.empty()) text += "# " + hosts_text(plan) + "\n";
   for (const auto& [key, value] : environment.extra) text += "# " + key + " " + value + "\n";
-  text += "# " + std::to_string(plan.rounds) + " rounds of " + std::to_string(plan.benchmark.samples) +
-          " samples; buffers on device " + device_name(plan) +
+  text += "# " + std::to_string(plan.request.rounds) + " rounds of " + std::to_string(plan.benchmark.samples) +
+          " samples; buffers on device " + plan.request.device +
           "; size in bytes; median, p95 and min in us; algbw and busbw in GB/s at the median\n";
   console::Table table = empty_table();
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -1,7 +1,8 @@
 #include "tools/bench/plan.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <utility>
@@ -10,64 +11,63 @@
 #include "comm/plugin_backend.hpp"
 #include "cuda/driver.hpp"
 #include "ddprun/error.hpp"
+#include "ddprun/plugin/words.hpp"
 
 namespace ddprun::bench {
 namespace {
 
+// The names of nccl-tests, and PyTorch's where they differ.
+const std::map<std::string, DType> kDTypes = {
+    {"int8", DType::int8},       {"uint8", DType::uint8},     {"int16", DType::int16},
+    {"int32", DType::int32},     {"int64", DType::int64},     {"half", DType::float16},
+    {"float16", DType::float16}, {"float", DType::float32},   {"float32", DType::float32},
+    {"double", DType::float64},  {"float64", DType::float64}, {"bfloat16", DType::bfloat16}};
+const std::map<std::string, Op> kOps = {{"sum", Op::sum}, {"prod", Op::product}, {"product", Op::product},
+                                        {"min", Op::min}, {"max", Op::max},      {"avg", Op::avg}};
+const std::map<std::string, comm::Kind> kKinds = {{"allreduce", comm::Kind::allreduce},
+                                                  {"broadcast", comm::Kind::broadcast},
+                                                  {"allgather", comm::Kind::allgather},
+                                                  {"reduce_scatter", comm::Kind::reduce_scatter}};
+
 void require(bool holds, const std::string& option, const std::string& given, const std::string& expected) {
-  if (!holds) refuse(option, given, expected);
+  if (!holds) throw Error(ExitCode::usage, option + " " + given + ": " + expected);
 }
 
-void require_least(const std::string& option, int64_t value, int64_t least) {
-  require(value >= least, option, std::to_string(value), "a number from " + std::to_string(least));
+void require_known(const std::string& option, const std::string& given, const std::vector<std::string>& known) {
+  require(std::find(known.begin(), known.end(), given) != known.end(), option, given, expected_one_of(given, known));
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
-  return text;
+template <class Value>
+Value named(const std::string& option, const std::string& name, const std::map<std::string, Value>& values) {
+  std::vector<std::string> known;
+  for (const auto& [each, value] : values) known.push_back(each);
+  require_known(option, name, known);
+  return values.at(name);
 }
 
-std::vector<std::size_t> listed_sizes(const Request& request) {
-  std::vector<std::size_t> sizes;
-  for (const std::string& size : request.sizes) sizes.push_back(parse_bytes("--sizes", size));
-  const bool ascending = std::adjacent_find(sizes.begin(), sizes.end(), std::greater_equal<>()) == sizes.end();
-  require(ascending, "--sizes", joined(request.sizes), "each size larger than the one before");
-  return sizes;
+template <class List>
+std::string joined(const List& list) {
+  return fmt::format("{}", fmt::join(list, ","));
 }
 
 // The last one is at most max_bytes.
 std::vector<std::size_t> sizes_of(const Request& request) {
-  if (!request.sizes.empty()) return listed_sizes(request);
-  const std::size_t first = parse_bytes("-b", request.min_bytes), last = parse_bytes("-e", request.max_bytes);
-  require(first <= last, "-e", request.max_bytes, "at least -b (" + request.min_bytes + ")");
-  const std::size_t step = request.step_bytes.empty() ? 0 : parse_bytes("-i", request.step_bytes);
-  if (step == 0) require_least("-f", request.factor, 2);
-  std::vector<std::size_t> sizes;
-  for (std::size_t size = first; size <= last;
-       size = step > 0 ? size + step : size * static_cast<std::size_t>(request.factor)) {
+  std::vector<std::size_t> sizes(request.sizes.begin(), request.sizes.end());
+  const bool ascending = std::adjacent_find(sizes.begin(), sizes.end(), std::greater_equal<>()) == sizes.end();
+  require(ascending, "--sizes", joined(sizes), "expected each size larger than the one before");
+  if (!sizes.empty()) return sizes;
+  const uint64_t first = request.min_bytes, last = request.max_bytes, step = request.step_bytes;
+  require(first <= last, "-e", std::to_string(last), fmt::format("expected at least -b ({})", first));
+  for (uint64_t size = first; size <= last; size = step > 0 ? size + step : size * request.factor) {
     sizes.push_back(size);
   }
   return sizes;
 }
 
 template <class T>
-void require_once(const std::string& option, const std::vector<T>& values, const std::string& given) {
+void require_once(const std::string& option, const std::vector<T>& values) {
   for (auto at = values.begin(); at != values.end(); ++at) {
-    require(std::find(values.begin(), at, *at) == at, option, given, "each value once");
-  }
-}
-
-void require_ranks(const Request& request) {
-  std::vector<std::string> given;
-  for (const int64_t ranks : request.ranks) given.push_back(std::to_string(ranks));
-  require(!request.ranks.empty(), "--ranks", "", "numbers of ranks: 2,4");
-  require_once("--ranks", request.ranks, joined(given));
-  for (const int64_t ranks : request.ranks) {
-    constexpr int64_t kMost = 1024;
-    require(ranks >= 1 && ranks <= kMost, "--ranks", std::to_string(ranks), "numbers from 1 to 1024");
-    require(request.root >= 0 && request.root < ranks, "-r", std::to_string(request.root),
-            "a rank of every group of --ranks");
+    require(std::find(values.begin(), at, *at) == at, option, joined(values), "expected each value once");
   }
 }
 
@@ -76,7 +76,7 @@ std::map<std::string, std::string> options_for(const std::string& backend, const
   std::map<std::string, std::string> options;
   for (const std::string& text : request.options) {
     const std::size_t equals = text.find('=');
-    require(equals != std::string::npos && equals > 0, "--option", text, "KEY=VALUE or BACKEND.KEY=VALUE");
+    require(equals != std::string::npos && equals > 0, "--option", text, "expected KEY=VALUE or BACKEND.KEY=VALUE");
     std::string key = text.substr(0, equals);
     const std::size_t dot = key.rfind('.');
     if (dot != std::string::npos) {
@@ -128,12 +128,12 @@ void require_served(const Plan& plan, const Variant& variant) {
 
 void require_tunable(const Request& request) {
   if (request.tune.empty()) return;
-  require(request.backends.size() == 1, "--tune", joined(request.backends), "one backend");
+  require(request.backends.size() == 1, "--tune", joined(request.backends), "expected one backend");
   require(request.collectives == std::vector<std::string>{"allreduce"}, "--tune", joined(request.collectives),
-          "allreduce only: other collectives have no algorithms");
+          "expected allreduce only: other collectives have no algorithms");
   const auto& algorithms = request.algorithms;
   require(std::find(algorithms.begin(), algorithms.end(), "auto") == algorithms.end(), "--tune", "auto",
-          "algorithms to choose from");
+          "expected algorithms to choose from");
 }
 
 int64_t count_gpus() {
@@ -148,50 +148,38 @@ int64_t count_gpus() {
 void choose_memory(const Request& request, Plan& plan) {
   require_known("--device", request.device, {"cpu", "cuda"});
   if (request.device == "cpu") {
-    std::vector<std::string> given;
-    for (const int64_t device : request.devices) given.push_back(std::to_string(device));
-    require(given.empty(), "--devices", joined(given), "--device cuda as well");
-    return;
+    return require(request.devices.empty(), "--devices", joined(request.devices), "expected --device cuda as well");
   }
   plan.memory = Memory::cuda;
-  plan.devices = request.devices;
+  const auto& devices = request.devices;
+  const int64_t most = request.ranks_here > 0 ? request.ranks_here : std::ranges::max(request.ranks);
+  require(devices.empty() || most <= static_cast<int64_t>(devices.size()), "--devices", joined(devices),
+          fmt::format("expected a GPU for each of {} ranks", most));
   const int64_t count = count_gpus();
-  const std::string found = "this machine has " + std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
-  for (const int64_t device : request.devices) {
-    if (device < 0 || device >= count) {
-      throw Error(ExitCode::plugin, "--devices: no GPU " + std::to_string(device) + ": " + found + ", counted from 0");
-    }
-  }
-  const int64_t largest = *std::max_element(request.ranks.begin(), request.ranks.end());
-  const int64_t most = request.ranks_here > 0 ? request.ranks_here : largest;
-  const std::string what = request.ranks_here > 0 ? "ranks on this host: " : "--ranks ";
-  const std::string advice =
-      ": name the GPU of each rank in --devices; ranks can share a GPU if the backend allows it (nccl: --option "
-      "share_gpu=true)";
-  if (request.devices.empty() && most > count) {
-    throw Error(ExitCode::plugin, what + std::to_string(most) + ": " + found + advice);
-  }
-  if (!request.devices.empty() && most > static_cast<int64_t>(request.devices.size())) {
-    throw Error(ExitCode::usage, what + std::to_string(most) + ": --devices names fewer GPUs" + advice);
-  }
-}
-
-comm::BenchmarkOptions benchmark_of(const Request& request) {
-  require_least("-n", request.iterations, 1);
-  require_least("-w", request.warmup, 0);
-  require_least("-c", request.checks, 0);
-  require_least("--rounds", request.rounds, 1);
-  require(std::isfinite(request.timeout) && request.timeout >= 0.001, "--timeout", std::to_string(request.timeout),
-          "seconds, from 0.001");
-  comm::BenchmarkOptions options;
-  options.samples = request.iterations;
-  options.warmup = request.warmup;
-  options.checks = request.checks;
-  options.timeout = std::chrono::milliseconds(std::llround(request.timeout * 1000));
-  return options;
+  const int64_t last = devices.empty() ? most - 1 : std::ranges::max(devices);
+  if (last < count && std::ranges::none_of(devices, [](int64_t device) { return device < 0; })) return;
+  throw Error(
+      ExitCode::plugin,
+      fmt::format("--device cuda: the {} ranks of this host need GPUs up to {}, counted from 0, and this machine "
+                  "has {}: name the GPU of each rank in --devices; ranks can share a GPU if the backend allows "
+                  "it (nccl: --option share_gpu=true)",
+                  most, last, count));
 }
 
 }  // namespace
+
+std::string type_name(DType dtype) {
+  switch (dtype) {
+    case DType::float16: return "half";
+    case DType::float32: return "float";
+    case DType::float64: return "double";
+    default: return name_of(dtype);
+  }
+}
+
+std::string op_name(Op op) {
+  return op == Op::product ? "prod" : name_of(op);
+}
 
 std::string Variant::text() const {
   return backend + " " + algorithm + ", " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
@@ -199,18 +187,24 @@ std::string Variant::text() const {
 
 Plan plan_of(const Request& request, const plugin::Registry& registry) {
   Plan plan;
-  plan.benchmark = benchmark_of(request);
-  plan.rounds = request.rounds;
-  plan.dtype = parse_dtype(request.dtype);
-  plan.op = parse_op(request.op);
+  plan.request = request;
+  plan.benchmark.samples = request.iterations;
+  plan.benchmark.warmup = request.warmup;
+  plan.benchmark.checks = request.checks;
+  plan.benchmark.timeout = std::chrono::milliseconds(std::llround(request.timeout * 1000));
+  plan.dtype = named("-d", request.dtype, kDTypes);
+  plan.op = named("-o", request.op, kOps);
   plan.sizes = sizes_of(request);
-  plan.root = static_cast<int>(request.root);
-  plan.ranks_here = request.ranks_here;
-  require_once("--collective", request.collectives, joined(request.collectives));
-  for (const std::string& name : request.collectives) plan.collectives.push_back(parse_collective(name));
-  require_once("--backend", request.backends, joined(request.backends));
-  require_once("--algorithm", request.algorithms, joined(request.algorithms));
-  require_ranks(request);
+  for (const std::string& name : request.collectives) {
+    plan.collectives.push_back(named("--collective", name, kKinds));
+  }
+  require_once("--collective", request.collectives);
+  require_once("--backend", request.backends);
+  require_once("--algorithm", request.algorithms);
+  require_once("--ranks", request.ranks);
+  for (const int64_t ranks : request.ranks) {
+    require(request.root < ranks, "-r", std::to_string(request.root), "expected a rank of every group of --ranks");
+  }
   choose_memory(request, plan);
   require_tunable(request);
   for (const int64_t ranks : request.ranks) {
@@ -227,14 +221,15 @@ Plan plan_of(const Request& request, const plugin::Registry& registry) {
 
 int device_of(const Plan& plan, int local_rank) {
   if (plan.memory == Memory::host) return -1;
-  return plan.devices.empty() ? local_rank : static_cast<int>(plan.devices.at(static_cast<std::size_t>(local_rank)));
+  return plan.request.devices.empty() ? local_rank
+                                      : static_cast<int>(plan.request.devices.at(static_cast<std::size_t>(local_rank)));
 }
 
 std::string words_of(const Plan& plan) {
-  std::string words = "-d " + type_name(plan.dtype) + " -o " + op_name(plan.op) + " -r " + std::to_string(plan.root) +
-                      " --rounds " + std::to_string(plan.rounds) + " -n " + std::to_string(plan.benchmark.samples) +
-                      " -w " + std::to_string(plan.benchmark.warmup) + " -c " + std::to_string(plan.benchmark.checks) +
-                      " --device " + (plan.memory == Memory::cuda ? "cuda" : "cpu") + " --sizes ";
+  std::string words = "-d " + type_name(plan.dtype) + " -o " + op_name(plan.op) + " -r " +
+                      std::to_string(plan.request.root) + " --rounds " + std::to_string(plan.request.rounds) + " -n " +
+                      std::to_string(plan.benchmark.samples) + " -w " + std::to_string(plan.benchmark.warmup) + " -c " +
+                      std::to_string(plan.benchmark.checks) + " --device " + plan.request.device + " --sizes ";
   for (const std::size_t size : plan.sizes) words += std::to_string(size) + ",";
   words += " --collective ";
   for (const comm::Kind kind : plan.collectives) words += std::string(name_of(kind)) + ",";
@@ -256,14 +251,15 @@ std::vector<comm::BenchmarkCase> cases_of(const Plan& plan, const Variant& varia
   const bool needs_alloc = std::any_of(
       capabilities.algorithms.begin(), capabilities.algorithms.end(),
       [&](const AlgorithmInfo& declared) { return declared.name == variant.algorithm && declared.from_alloc; });
+  const int root = static_cast<int>(plan.request.root);
   std::vector<comm::BenchmarkCase> cases;
   for (const comm::Kind kind : plan.collectives) {
     for (const std::size_t bytes : plan.sizes) {
       for (const comm::Source source : sources) {
         if (needs_alloc && kind == comm::Kind::allreduce && source == comm::Source::malloc) continue;
         const bool one_buffer = kind == comm::Kind::broadcast;
-        if (!one_buffer) cases.push_back({kind, plan.dtype, plan.op, plan.root, bytes, false, source});
-        cases.push_back({kind, plan.dtype, plan.op, plan.root, bytes, true, source});
+        if (!one_buffer) cases.push_back({kind, plan.dtype, plan.op, root, bytes, false, source});
+        cases.push_back({kind, plan.dtype, plan.op, root, bytes, true, source});
       }
     }
   }

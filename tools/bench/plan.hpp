@@ -13,20 +13,19 @@
 #include "comm/call.hpp"
 #include "plugin/registry.hpp"
 #include "tools/lib/benchmark.hpp"
-#include "tools/lib/benchmark.hpp"
 
 namespace ddprun::bench {
 
-// The command line as given; the short options are those of nccl-tests.
+// The command line as given, with numbers in their ranges; the short options are those of nccl-tests.
 struct Request {
-  std::string min_bytes = "4";     // -b, with K, M or G
-  std::string max_bytes = "64M";   // -e
-  std::string step_bytes;          // -i; "": use factor
-  int64_t factor = 4;              // -f
-  std::vector<std::string> sizes;  // replaces the four above
-  int64_t iterations = 20;         // -n, per round
-  int64_t warmup = 5;              // -w
-  int64_t checks = 1;              // -c
+  uint64_t min_bytes = 4;         // -b
+  uint64_t max_bytes = 64 << 20;  // -e
+  uint64_t step_bytes = 0;        // -i; 0: use factor
+  uint64_t factor = 4;            // -f
+  std::vector<uint64_t> sizes;    // replaces the four above
+  int64_t iterations = 20;        // -n, per round
+  int64_t warmup = 5;             // -w
+  int64_t checks = 1;             // -c
   int64_t rounds = 5;
   int64_t root = 0;             // -r
   std::string dtype = "float";  // -d
@@ -63,17 +62,15 @@ struct HostRanks {
   std::vector<int> ranks;
 };
 
+// A request that has been checked.
 struct Plan {
+  Request request;
   std::vector<comm::Kind> collectives;
   DType dtype = DType::float32;
   Op op = Op::sum;
-  int root = 0;
   Memory memory = Memory::host;    // of the buffers
-  std::vector<int64_t> devices;    // with memory cuda: of each rank of this host; empty: its i-th rank uses GPU i
-  int64_t ranks_here = 0;          // as in Request
   std::vector<std::size_t> sizes;  // bytes, ascending
   std::vector<Variant> variants;
-  int64_t rounds = 5;
   std::vector<HostRanks> hosts;  // of a job, in the order of their first ranks; empty: all ranks are on this host
   comm::BenchmarkOptions benchmark;
 };
@@ -94,16 +91,5 @@ std::string words_of(const Plan& plan);
 // "float", "half", ...: the name in nccl-tests if it has one.
 std::string type_name(DType dtype);
 std::string op_name(Op op);
-
-// The vocabulary of the command line: names of nccl-tests and of PyTorch. All functions throw Error(usage): one line
-// with the option and its valid values.
-[[noreturn]] void refuse(const std::string& option, const std::string& given, const std::string& expected);
-void require_known(const std::string& option, const std::string& given, const std::vector<std::string>& known);
-
-// "4", "64K", "1M", "2G": powers of 1024; at least 1.
-std::size_t parse_bytes(const std::string& option, const std::string& text);
-DType parse_dtype(const std::string& name);
-Op parse_op(const std::string& name);
-comm::Kind parse_collective(const std::string& name);
 
 }  // namespace ddprun::bench

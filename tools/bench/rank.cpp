@@ -1,7 +1,6 @@
 #include "tools/bench/bench.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -15,14 +14,11 @@
 #include "tools/bench/plan.hpp"
 
 namespace ddprun::bench {
-namespace {
 
 using nlohmann::json;
 
-}  // namespace
-
-std::vector<comm::BenchmarkResult> measure(const Plan& plan, const Variant& variant, int64_t round,
-                                           Store& store, const launch::World& world) {
+std::vector<comm::BenchmarkResult> measure(const Plan& plan, const Variant& variant, int64_t round, Store& store,
+                                           const launch::World& world) {
   comm::JoinOptions join;
   join.rank = world.rank;
   join.size = world.size;
@@ -49,27 +45,11 @@ void note_only_once(int64_t round) {
   log::set_level(round > 0 ? log::Level::warning : log::Level::info);
 }
 
-std::string Task::text() const {
-  return std::to_string(round) + ":" + std::to_string(variant) + ":" + path;
-}
-
-Task Task::parse(const std::string& text) {
-  Task task;
-  const char* const end = text.data() + text.size();
-  const auto round = std::from_chars(text.data(), end, task.round);
-  const auto variant = round.ptr < end ? std::from_chars(round.ptr + 1, end, task.variant) : round;
-  if (round.ec != std::errc() || variant.ec != std::errc() || variant.ptr == end || *variant.ptr != ':') {
-    refuse("--task", text, "ROUND:VARIANT:PATH, which ddprun bench passes to its ranks");
-  }
-  task.path.assign(variant.ptr + 1, end);
-  return task;
-}
-
 void run_rank(const Plan& plan, const Task& task, const launch::World& world) {
-  if (task.variant >= plan.variants.size()) refuse("--task", task.text(), "a variant of this plan");
-  note_only_once(task.round);
+  const auto& [round, variant, path] = task;
+  note_only_once(round);
   const auto store = launch::folder_store(world.job_dir);  // a world of one needs a store too
-  const auto results = measure(plan, plan.variants[task.variant], task.round, *store, world);
+  const auto results = measure(plan, plan.variants[variant], round, *store, world);
   if (world.rank != 0) return;
   json list = json::array();
   for (const comm::BenchmarkResult& result : results) {
@@ -79,7 +59,7 @@ void run_rank(const Plan& plan, const Task& task, const launch::World& world) {
                     {"algorithm", result.execution.algorithm},
                     {"transport", result.execution.transport}});
   }
-  replace_file(task.path, list.dump());
+  replace_file(path, list.dump());
 }
 
 std::vector<comm::BenchmarkResult> read_results(const std::string& path) try {
@@ -95,7 +75,6 @@ std::vector<comm::BenchmarkResult> read_results(const std::string& path) try {
 }
 
 std::vector<HostRanks> compare_plans(const Plan& plan, Store& store, const launch::World& world) {
-  using nlohmann::json;
   std::string host = host_identity();
   if (host.empty()) host = "rank " + std::to_string(world.rank);
   const json own = {{"host", host}, {"name", launch::host_name()}, {"plan", words_of(plan)}};

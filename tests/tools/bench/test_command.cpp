@@ -66,7 +66,8 @@ TEST_CASE("a backend's notice appears once, not in each round") {
 }
 
 TEST_CASE("types and operations have the names of nccl-tests") {
-  const auto result = Place().run(quick({"--backend", "good", "-o", "product", "-d", "float64", "--ranks", "1,3"}));
+  const auto result =
+      Place().run(quick({"--backend", "good", "-o", "product", "-d", "float64", "--ranks", "1,3", "-e", "4k"}));
   REQUIRE_MESSAGE(result.code == 0, result.err);
   const auto rows = rows_of(result.out);
   CHECK(rows.size() == 2 * 3 * 2);
@@ -144,10 +145,16 @@ TEST_CASE("an invalid request is one line, and starts nothing") {
     CHECK(contains(result.err, expected));
     CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
   };
-  refused({"-b", "x"}, 2, "-b x: expected a number of bytes");
+  for (const char* bad : {"x", "0", "-1", "1.5M", "K", "2048G", "99999999999999999999"})
+    refused({"-b", bad}, 2, "-b: ");
+  refused({"--sizes", "4,4X"}, 2, "--sizes: ");
+  refused({"-f", "1"}, 2, "-f: ");
+  refused({"-n", "0"}, 2, "-n: ");
+  refused({"-c", "-1"}, 2, "-c: ");
+  refused({"--ranks", "2,0"}, 2, "--ranks: ");
   refused({"--algorithm", "rign"}, 2, "--algorithm rign: gloo: expected \"auto\"");
   refused({"--backend", "nobody"}, 3, "nobody");
-  refused({"--task", "0:0:/nowhere"}, 2, "--task is for the ranks");
+  refused({"--task", "0", "0", "/nowhere"}, 2, "--task is for the ranks");
   CHECK(place.is_clean());
 }
 

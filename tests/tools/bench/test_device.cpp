@@ -126,10 +126,10 @@ TEST_CASE("a request that the machine or the backend cannot serve is one line, a
   refused({"--device", "cuda"}, 3, "gloo does not support CUDA memory: use --device cpu");
   refused({"--backend", "good_gpu"}, 3, "good_gpu does not support host memory: use --device cuda");
   refused({"--device", "cuda", "--backend", "good_gpu", "--ranks", "2,3"}, 3,
-          "--ranks 3: this machine has 2 GPUs: name the GPU of each rank in --devices");
-  refused({"--device", "cuda", "--backend", "good_gpu", "--devices", "0"}, 2, "--ranks 2: --devices names fewer GPUs");
+          "the 3 ranks of this host need GPUs up to 2, counted from 0, and this machine has 2: name the GPU");
+  refused({"--device", "cuda", "--backend", "good_gpu", "--devices", "0"}, 2, "--devices 0: expected a GPU for each of 2 ranks");
   refused({"--device", "cuda", "--backend", "good_gpu", "--devices", "0,5"}, 3,
-          "--devices: no GPU 5: this machine has 2 GPUs, counted from 0");
+          "need GPUs up to 5, counted from 0, and this machine has 2");
   refused({"--device", "cuda", "--backend", "good_gpu"}, 3, "--device cuda: an NVIDIA driver, but no device", "0");
   CHECK(place.is_clean());
 }

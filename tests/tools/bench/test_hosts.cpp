@@ -95,8 +95,8 @@ TEST_CASE("on two hosts, as ranks of another launcher: rank 0 prints, and the he
   for (const auto& result : results) REQUIRE_MESSAGE(result.code == 0, result.err);
   check_table(results[0].out, "4");
   CHECK(contains(results[0].out, "# 2 hosts: "));
-  CHECK(contains(results[0].out, " has ranks 0,1; "));
-  CHECK(contains(results[0].out, " has ranks 2,3\n"));
+  CHECK(contains(results[0].out, " has ranks 0 and 1; "));
+  CHECK(contains(results[0].out, " has ranks 2 and 3\n"));
   for (std::size_t rank = 1; rank < 4; ++rank) CHECK(results[rank].out + results[rank].err == "");
   const json document = json::parse(read_file(file));
   REQUIRE(document.at("hosts").size() == 2);
@@ -115,7 +115,7 @@ TEST_CASE("on two hosts with --nnodes; hosts may have different numbers of ranks
       hosts.placement(1));
   for (const auto& result : results) REQUIRE_MESSAGE(result.code == 0, result.err);
   check_table(results[0].out, "3");
-  CHECK(contains(results[0].out, " has ranks 0,1; "));
+  CHECK(contains(results[0].out, " has ranks 0 and 1; "));
   CHECK(contains(results[0].out, " has rank 2\n"));
   CHECK(results[1].out == "");
 }
@@ -155,7 +155,7 @@ TEST_CASE("on two hosts of two ranks, --tune writes a table for them, and auto t
     const auto tuned = run([&](int) -> Words { return {"--tune", written}; });
     REQUIRE_MESSAGE(tuned[0].code == 0, tuned[0].err);
     CHECK(contains(read_file(written), ", on 2 hosts: "));
-    CHECK(contains(read_file(written), " has ranks 0,1; "));
+    CHECK(contains(read_file(written), " has ranks 0 and 1; "));
     const Tuning tuning = Tuning::parse(read_file(written), backend);
     const auto by_table = served(run([&](int) -> Words { return {"--option", "tuning=" + written}; })[0]);
     REQUIRE(by_table.size() == 3);

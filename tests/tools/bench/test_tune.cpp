@@ -2,7 +2,7 @@
 
 #include "ddprun/plugin/tuning.hpp"
 #include "support/paths.hpp"
-#include "tools/bench/output.hpp"
+#include "tools/bench/bench.hpp"
 
 namespace ddprun::bench {
 namespace {
