@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* kExample =
     "Examples: ddprun tune exp.toml --nproc 4\n"
-    "          ddprun tune exp.toml --backend gloo,ucx --compression none --write tuned.toml\n"
+    "          ddprun tune exp.toml --backend gloo,ucx --compression none\n"
     "Over several hosts: the same command on each of them, with --nnodes and --node-rank.\n"
     "docs/tuning-communication.md says how it chooses, and what it does not know.";
 
@@ -34,8 +34,6 @@ void declare(CLI::App& to, Request& request) {
       ->type_name("N")
       ->capture_default_str()
       ->check(CLI::Range(2, 1000));
-  to.add_option("--write", request.write, "Write the config with the chosen lines to this file, if they are faster.")
-      ->type_name("FILE");
   to.add_option("--json", request.json, "Also write all figures as JSON.")->type_name("FILE");
 }
 

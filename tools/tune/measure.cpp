@@ -1,4 +1,4 @@
-#include "tools/tune/session.hpp"
+#include "tools/tune/tune.hpp"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,6 @@
 #include "tools/compare/runner.hpp"
 #include "tools/compare/variant.hpp"
 #include "tools/predict/recording.hpp"
-#include "tools/tune/result.hpp"
 
 namespace ddprun::tune {
 namespace {
@@ -66,26 +65,26 @@ class Measurer {
     add_once(backends_, own_.backend);
     require_known_algorithms();
     for (const std::string& compression : {std::string("none"), own_.compression}) add_once(compressions_, compression);
-    std::erase_if(compressions_, [&](const std::string& one) {
-      const bool can = !algorithms_of(own_.backend, one).empty();
-      if (!can)
-        log::warning("tune: " + own_.backend + " cannot send " + name_of(dtype_of(one)) + ", so compression \"" + one +
-                     "\" is not tried");
-      return !can;
-    });
+    for (const std::string& backend : backends_) {
+      for (const std::string& compression : compressions_) try_if_possible(backend, compression);
+    }
   }
 
-  Measurement run() {
+  Result run() {
     folder_ = new_folder(request_, experiment_);
     record_gradients();
-    for (const std::string& backend : backends_) {
-      for (const std::string& compression : compressions_) measure_links(backend, compression);
-    }
-    for (const std::string& backend : backends_) {
-      for (const std::string& compression : compressions_) record_step(backend, compression);
-    }
+    for (const auto& [backend, compression] : tried_) measure_links(backend, compression);
+    for (const auto& [backend, compression] : tried_) record_step(backend, compression);
     fit();
-    return {name_, folder_, steps_, std::move(basis_)};
+    return {.name = name_,
+            .folder = folder_,
+            .steps = steps_,
+            .hosts = session_.hosts(),
+            .ranks = session_.ranks(),
+            .basis = std::move(basis_),
+            .own = own_,
+            .chosen = {},
+            .verified = {}};
   }
 
  private:
@@ -158,15 +157,16 @@ class Measurer {
     return names;
   }
 
+  void try_if_possible(const std::string& backend, const std::string& compression) {
+    if (!algorithms_of(backend, compression).empty()) return tried_.push_back({backend, compression});
+    const bool can = !all_algorithms_of(backend, compression).empty();
+    const std::string why = can ? "has none of the algorithms of --algorithm"
+                                : fmt::format("cannot send {}", name_of(dtype_of(compression)));
+    log::warning(fmt::format("tune: {} {}, so it is not tried with compression \"{}\"", backend, why, compression));
+  }
+
   void measure_links(const std::string& backend, const std::string& compression) {
     const std::string type = name_of(dtype_of(compression));
-    const Arguments algorithms = algorithms_of(backend, compression);
-    if (algorithms.empty()) {
-      const bool can = !all_algorithms_of(backend, compression).empty();
-      log::warning(fmt::format("tune: {} {}, so it is not tried with compression \"{}\"", backend,
-                               can ? "has none of the algorithms of --algorithm" : "cannot send " + type, compression));
-      return;
-    }
     announce(request_, fmt::format("a benchmark of {} with {}", backend, type));
     const std::string name = "bench-" + compare::folder_name(backend) + "-" + compression;
     const std::string file = folder_ + "/" + name + ".json";
@@ -175,7 +175,7 @@ class Measurer {
     const auto add = [&](const std::string& option, const std::string& value) {
       arguments.insert(arguments.end(), {option, value});
     };
-    add("--algorithm", fmt::format("{}", fmt::join(algorithms, ",")));
+    add("--algorithm", fmt::format("{}", fmt::join(algorithms_of(backend, compression), ",")));
     add("--sizes", fmt::format("{}", fmt::join(sizes, ",")));
     // Few samples: on a slow link, each of the large ones takes seconds.
     add("--rounds", "3");
@@ -192,11 +192,9 @@ class Measurer {
 
   // The config with its own buckets: the parts of a step, and how long it takes.
   void record_step(const std::string& backend, const std::string& compression) {
-    const Arguments algorithms = algorithms_of(backend, compression);
-    if (algorithms.empty()) return;
     Settings settings = own_;
     settings.backend = backend;
-    if (backend != own_.backend) settings.algorithm = algorithms.front();
+    if (backend != own_.backend) settings.algorithm = algorithms_of(backend, compression).front();
     settings.compression = compression;
     announce(request_, fmt::format("a run over {} with {}", backend, name_of(dtype_of(compression))));
     Arguments overrides;
@@ -219,6 +217,7 @@ class Measurer {
   const plugin::Registry registry_;
   const Settings own_;
   Arguments backends_, compressions_;
+  std::vector<std::pair<std::string, std::string>> tried_;  // backend and compression
   std::string name_, folder_;
   Basis basis_;
   std::vector<Call> calls_of_gradients_;
@@ -228,7 +227,7 @@ class Measurer {
 
 }  // namespace
 
-Measurement measure(const Request& request, const config::Experiment& experiment, Session& session) {
+Result measure(const Request& request, const config::Experiment& experiment, Session& session) {
   return Measurer(request, experiment, session).run();
 }
 

@@ -21,40 +21,27 @@ using predict::Bucket;
 constexpr double kMiB = 1 << 20;
 constexpr double kCaps[] = {0.25, 0.5, 1, 2, 5, 10, 25, 50};  // MiB
 
-// One bucket for all gradients.
-double cap_of_all(const Basis& basis) {
-  return std::ceil(basis.gradient_bytes() / kMiB);
-}
-
-std::set<double> caps_for(const Basis& basis, const Settings& own) {
-  std::set<double> caps = {own.bucket_cap_mb, cap_of_all(basis)};
-  for (const double cap : kCaps) {
-    if (cap < cap_of_all(basis)) caps.insert(cap);
-  }
-  return caps;
-}
-
+// Every method with a curve, with the config's buckets, one bucket for all gradients, and sizes below it.
 std::vector<Settings> candidates(const Basis& basis, const Settings& own) {
+  const double largest = std::ceil(basis.gradient_bytes() / kMiB);
+  std::set<double> caps = {own.bucket_cap_mb, largest};
+  for (const double cap : kCaps) {
+    if (cap < largest) caps.insert(cap);
+  }
   std::vector<Settings> all;
   for (const auto& [method, curve] : basis.curves) {
-    for (const double cap : caps_for(basis, own)) {
-      all.push_back({method.backend, method.algorithm, cap, method.compression});
-    }
+    for (const double cap : caps) all.push_back({method.backend, method.algorithm, cap, method.compression});
   }
   return all;
 }
 
 }  // namespace
 
-Curve::Curve(std::vector<std::pair<double, double>> points) : points_(std::move(points)) {
-  std::sort(points_.begin(), points_.end());
-}
-
-double Curve::seconds(double bytes) const {
-  const auto above = std::lower_bound(points_.begin(), points_.end(), std::pair{bytes, 0.0});
-  if (above == points_.begin()) return above->second;
-  const auto below = above - 1;
-  if (above == points_.end()) return below->second * bytes / below->first;
+double seconds_at(const Curve& curve, double bytes) {
+  const auto above = curve.lower_bound(bytes);
+  if (above == curve.begin()) return above->second;
+  const auto below = std::prev(above);
+  if (above == curve.end()) return below->second * bytes / below->first;
   return std::lerp(below->second, above->second, (bytes - below->first) / (above->first - below->first));
 }
 
@@ -71,7 +58,7 @@ double extra_per_call(std::vector<Call> calls, const Curve& curve) {
   std::sort(calls.begin(), calls.end(), [](const Call& a, const Call& b) { return a.bytes < b.bytes; });
   std::vector<double> extra;
   for (std::size_t i = 0; i < (calls.size() + 1) / 2; ++i) {
-    extra.push_back(calls[i].seconds - curve.seconds(calls[i].bytes));
+    extra.push_back(calls[i].seconds - seconds_at(curve, calls[i].bytes));
   }
   return std::max(0.0, tools::quantile(std::move(extra), 0.5));
 }
@@ -97,7 +84,7 @@ predict::Replayed expected(const Basis& basis, const Settings& settings) {
   std::vector<double> seconds;
   for (const Bucket& bucket : buckets) {
     const double bytes = bucket.bytes * sent(settings.compression);
-    seconds.push_back(curve.seconds(bytes) + basis.per_call + per_byte * bytes);
+    seconds.push_back(seconds_at(curve, bytes) + basis.per_call + per_byte * bytes);
   }
   return predict::replay(basis.parts, buckets, seconds);
 }
@@ -164,14 +151,6 @@ std::string to_toml(const std::vector<Change>& changes) {
     text += change.key + " = " + change.value + "\n";
   }
   return text;
-}
-
-std::string changed_config(const std::string& path, std::vector<std::string> overrides,
-                           const std::vector<Change>& changes, std::optional<int64_t> ranks) {
-  for (const Change& change : changes) overrides.push_back(change.override_text());
-  config::Experiment changed = config::load(path, overrides, ranks).experiment;
-  config::make_paths_absolute(changed);
-  return config::to_toml(changed);
 }
 
 }  // namespace ddprun::tune

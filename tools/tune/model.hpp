@@ -39,25 +39,12 @@ std::vector<Change> changes(const Settings& from, const Settings& to);
 // The lines as TOML, with the names of their tables.
 std::string to_toml(const std::vector<Change>& changes);
 
-// The text of the config at `path` with the overrides and then the changes: every key, no comments, absolute paths.
-// `ranks` is as in config::load(), which throws.
-std::string changed_config(const std::string& path, std::vector<std::string> overrides,
-                           const std::vector<Change>& changes, std::optional<int64_t> ranks = std::nullopt);
+// The measured seconds of an allreduce by its bytes, which are above 0.
+using Curve = std::map<double, double>;
 
-// The measured time of an allreduce over its size.
-class Curve {
- public:
-  // (bytes, seconds), at least one; bytes above 0, in any order, each once.
-  explicit Curve(std::vector<std::pair<double, double>> points);
-
-  // A straight line between two measured sizes. Below the smallest, its time; beyond the largest, in proportion to the
-  // size.
-  double seconds(double bytes) const;
-  const std::vector<std::pair<double, double>>& points() const { return points_; }
-
- private:
-  std::vector<std::pair<double, double>> points_;
-};
+// A straight line between two measured sizes. Below the smallest, its time; beyond the largest, in proportion to the
+// size. The curve is not empty.
+double seconds_at(const Curve& curve, double bytes);
 
 // One way to send a bucket; names as in a config.
 struct Method {

@@ -1,4 +1,4 @@
-#include "tools/tune/result.hpp"
+#include "tools/tune/tune.hpp"
 
 #include <fmt/format.h>
 
@@ -41,17 +41,13 @@ console::Table table_of_links(const Result& result) {
   using console::Align;
   console::Table table({{"allreduce"}, {"gradients"}, {"smallest", Align::right}, {"largest", Align::right}});
   for (const auto& [method, curve] : result.basis.curves) {
-    const auto cell = [](const std::pair<double, double>& point) {
+    const auto cell = [](const Curve::value_type& point) {
       return size_text(point.first) + ": " + human_time(point.second);
     };
-    table.row({method.backend + " " + method.algorithm, type_of(method.compression), cell(curve.points().front()),
-               cell(curve.points().back())});
+    table.row({method.backend + " " + method.algorithm, type_of(method.compression), cell(*curve.begin()),
+               cell(*curve.rbegin())});
   }
   return table;
-}
-
-std::string shape_of(const Result& result) {
-  return fmt::format("{} ranks on {}", result.ranks, counted(static_cast<std::size_t>(result.hosts), "host"));
 }
 
 std::string step_text(const Result& result, const Settings& settings) {
@@ -84,7 +80,9 @@ constexpr double kMicrosecond = 1e-6;
 
 std::string about_choice(const Result& result) {
   const Basis& basis = result.basis;
-  std::string text = fmt::format("{}: {}\n\n{}\n", result.name, shape_of(result), table_of_links(result).printed());
+  std::string text =
+      fmt::format("{}: {} ranks on {}\n\n{}\n", result.name, result.ranks,
+                  counted(static_cast<std::size_t>(result.hosts), "host"), table_of_links(result).printed());
   text += fmt::format("{}, {}; a step takes {} without communication, {} of it backward\n",
                       counted(basis.gradients.size(), "gradient"), size_text(basis.gradient_bytes()),
                       human_time(basis.parts.total()), human_time(basis.parts.backward));
@@ -151,7 +149,7 @@ std::string to_json(const Result& result, const std::vector<std::string>& comman
     object["links"].push_back({{"backend", method.backend},
                                {"algorithm", method.algorithm},
                                {"compression", method.compression},
-                               {"points", curve.points()}});
+                               {"points", curve}});
   }
   for (const auto& [what, seconds] : basis.per_byte) {
     object["per_byte"].push_back({{"backend", what.first}, {"compression", what.second}, {"seconds", seconds}});
@@ -200,12 +198,10 @@ std::vector<Call> calls_of(const std::string& run_dir) {
 }
 
 std::map<std::string, Curve> curves_of(const std::string& path) {
-  std::map<std::string, std::vector<std::pair<double, double>>> points;
-  for (const predict::BenchRow& row : predict::read_bench_of_any_hosts(path)) {
-    points[row.requested].push_back({row.bytes, row.seconds});
-  }
   std::map<std::string, Curve> curves;
-  for (auto& [algorithm, of_one] : points) curves.emplace(algorithm, Curve(std::move(of_one)));
+  for (const predict::BenchRow& row : predict::read_bench_of_any_hosts(path)) {
+    curves[row.requested].emplace(row.bytes, row.seconds);
+  }
   return curves;
 }
 

@@ -1,4 +1,4 @@
-#include "tools/tune/session.hpp"
+#include "tools/tune/tune.hpp"
 
 #include <fmt/format.h>
 

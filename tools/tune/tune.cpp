@@ -5,35 +5,26 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 
 #include "base/file.hpp"
 #include "base/version.hpp"
 #include "tools/compare/variant.hpp"
-#include "tools/tune/result.hpp"
-#include "tools/tune/session.hpp"
 
 namespace ddprun::tune {
 namespace {
 
-namespace fs = std::filesystem;
 using Arguments = std::vector<std::string>;
-
-// For config::load(): launch.nproc does not give the ranks of several hosts.
-std::optional<int64_t> ranks_known(int hosts) {
-  return hosts == 1 ? std::nullopt : std::optional<int64_t>(0);
-}
 
 void print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
 }
 
-Verified verify(const Request& request, const Result& result, int64_t steps, Session& session) {
+Verified verify(const Request& request, const Result& result, Session& session) {
   announce(request, "a comparison of the config with and without these lines");
   const std::string output = result.folder + "/compare";
   Arguments arguments = {"compare",        Session::kExperiment,
-                         "--set",          "train.steps=" + std::to_string(steps),
+                         "--set",          "train.steps=" + std::to_string(result.steps),
                          "--repeats",      std::to_string(request.rounds),
                          "--output",       output,
                          "--parity-steps", "0"};
@@ -44,30 +35,15 @@ Verified verify(const Request& request, const Result& result, int64_t steps, Ses
   return read_comparison(output);
 }
 
-void write(const Request& request, const Result& result) {
-  if (!result.is_better()) return print(request.write + " is not written\n");
-  replace_file(request.write, changed_config(request.config, request.overrides, result.changes(),
-                                             ranks_known(static_cast<int>(result.hosts))));
-  print(request.write + " has the config with these lines; it has every key, and no comments\n");
-}
-
 void lead(const Request& request, const config::Experiment& experiment, Session& session, const Arguments& command) {
-  Result result;
-  result.hosts = session.hosts();
-  result.ranks = session.ranks();
   const tools::CpuMeter meter;
-  Measurement measured = measure(request, experiment, session);
+  Result result = measure(request, experiment, session);
   result.other_cpu = tools::other_share({meter.use()});
-  result.name = measured.name;
-  result.folder = measured.folder;
-  result.basis = std::move(measured.basis);
-  result.own = settings_of(experiment);
   result.chosen = choose(result.basis, result.own);
   print(about_choice(result));
-  if (!result.changes().empty()) result.verified = verify(request, result, measured.steps, session);
+  if (!result.changes().empty()) result.verified = verify(request, result, session);
   print(about_verdict(result));
   if (!request.json.empty()) replace_file(request.json, to_json(result, command));
-  if (!request.write.empty()) write(request, result);
   print("tune folder: " + result.folder + "\n");
 }
 
@@ -77,11 +53,6 @@ Request with_node_options(Request request) {
     request.overrides.push_back("launch.nproc=" + std::to_string(*request.nodes.nproc));
   }
   return request;
-}
-
-bool is_same_file(const std::string& a, const std::string& b) {
-  std::error_code ignored;
-  return fs::equivalent(a, b, ignored);
 }
 
 // Refuses an experiment whose gradients cannot be tuned, and a request that does not fit it.
@@ -106,14 +77,8 @@ void check(const Request& request, const config::Loaded& loaded) {
                                      ": comm.options are those of " + experiment.comm.backend +
                                      "; leave out one of the two");
   }
-  if (!request.write.empty() && is_same_file(request.write, request.config)) {
-    throw Error(ExitCode::usage,
-                "--write " + request.write + ": the comments of this config would be lost; choose another file");
-  }
-  for (const std::string& file : {request.write, request.json}) {
-    const std::string folder = missing_folder(file);
-    if (!folder.empty()) throw Error(ExitCode::usage, file + ": there is no folder " + folder);
-  }
+  const std::string folder = missing_folder(request.json);
+  if (!folder.empty()) throw Error(ExitCode::usage, request.json + ": there is no folder " + folder);
 }
 
 }  // namespace
@@ -127,8 +92,9 @@ ExitCode run(const Request& given, const std::vector<std::string>& command) {
   }
   const std::string nproc = std::to_string(request.nodes.nproc.value_or(0));
   const config::Typed typed{{"launch.nproc=" + nproc, "--nproc-per-node " + nproc}};  // of with_node_options()
-  const config::Loaded loaded =
-      config::load(request.config, request.overrides, ranks_known(request.nodes.nnodes.value_or(1)), typed);
+  // With several hosts, launch.nproc does not give the ranks.
+  const auto ranks_known = request.nodes.nnodes.value_or(1) == 1 ? std::nullopt : std::optional<int64_t>(0);
+  const config::Loaded loaded = config::load(request.config, request.overrides, ranks_known, typed);
   check(request, loaded);
   const int64_t ranks = request.nodes.nproc ? *request.nodes.nproc : compare::ranks_of(loaded.experiment);
   const auto timeout = std::chrono::milliseconds(std::llround(loaded.experiment.launch.timeout * 1000));

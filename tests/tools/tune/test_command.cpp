@@ -37,8 +37,7 @@ TEST_CASE("what a user gets wrong is one line, with exit code 2, and nothing is 
   check({"exp.toml", "--compression", "powersgd"}, "--compression");
   check({"exp.toml", "--steps", "23"}, "--steps");
   check({"exp.toml", "--rounds", "1"}, "--rounds");
-  check({"exp.toml", "--write", "exp.toml"}, "--write exp.toml: the comments of this config would be lost");
-  check({"exp.toml", "--write", "nowhere/out.toml"}, "nowhere/out.toml: there is no folder nowhere");
+  check({"exp.toml", "--json", "nowhere/out.json"}, "nowhere/out.json: there is no folder nowhere");
   check({"exp.toml", "--nnodes", "2"}, "--node-rank is missing");
   check({"exp.toml", "--node-rank", "1"}, "--node-rank is for several nodes");
 }

@@ -15,9 +15,9 @@ constexpr double kKi = 1024, kMi = 1024 * kKi;
 const Settings kOwn = {"gloo", "tree", 25, "none"};
 
 Curve line(double alpha, double beta) {
-  std::vector<std::pair<double, double>> points;
-  for (double bytes = kKi; bytes <= 64 * kMi; bytes *= 4) points.push_back({bytes, alpha + bytes * beta});
-  return Curve(points);
+  Curve curve;
+  for (double bytes = kKi; bytes <= 64 * kMi; bytes *= 4) curve[bytes] = alpha + bytes * beta;
+  return curve;
 }
 
 // `count` gradients of `bytes` in equal distances: the last at the end of backward.
@@ -41,12 +41,12 @@ double bytes_of(const std::vector<Bucket>& buckets) {
 }  // namespace
 
 TEST_CASE("a curve is straight between measured sizes, and in proportion beyond the largest") {
-  const Curve curve({{4096, 4e-3}, {1024, 1e-3}});
-  CHECK(curve.seconds(1024) == 1e-3);
-  CHECK(curve.seconds(10) == 1e-3);
-  CHECK(curve.seconds(2560) == doctest::Approx(2.5e-3));
-  CHECK(curve.seconds(4096) == 4e-3);
-  CHECK(curve.seconds(8192) == doctest::Approx(8e-3));
+  const Curve curve = {{4096, 4e-3}, {1024, 1e-3}};
+  CHECK(tune::seconds_at(curve, 1024) == 1e-3);
+  CHECK(tune::seconds_at(curve, 10) == 1e-3);
+  CHECK(tune::seconds_at(curve, 2560) == doctest::Approx(2.5e-3));
+  CHECK(tune::seconds_at(curve, 4096) == 4e-3);
+  CHECK(tune::seconds_at(curve, 8192) == doctest::Approx(8e-3));
 }
 
 TEST_CASE("buckets are those of the reducer: full at their cap, ready with their last gradient") {
@@ -96,7 +96,7 @@ TEST_CASE("the expected step has what an allreduce takes longer than in a benchm
 
 TEST_CASE("what a call takes longer is the median of the smaller half, and not negative") {
   const Curve curve = line(1e-3, 1e-9);
-  const auto call = [&](double bytes, double more) { return tune::Call{bytes, curve.seconds(bytes) + more}; };
+  const auto call = [&](double bytes, double more) { return tune::Call{bytes, tune::seconds_at(curve, bytes) + more}; };
   CHECK(tune::extra_per_call(
             {call(kMi, 1), call(kKi, 2e-4), call(2 * kMi, 1), call(3 * kKi, 1e-4), call(2 * kKi, 3e-4)}, curve) ==
         doctest::Approx(2e-4));

@@ -1,4 +1,4 @@
-#include "tools/tune/result.hpp"
+#include "tools/tune/tune.hpp"
 
 #include <doctest/doctest.h>
 
@@ -49,8 +49,8 @@ TEST_CASE("a curve has the rows of the requested algorithm, also of several rank
   folder.write("bench.json", file.dump());
   const auto curves = tune::curves_of("bench.json");
   REQUIRE(curves.size() == 2);
-  CHECK(curves.at("auto").points() == std::vector<std::pair<double, double>>{{4096, 3e-3}});
-  CHECK(curves.at("ring").points() == std::vector<std::pair<double, double>>{{4096, 2e-3}, {65536, 5e-3}});
+  CHECK(curves.at("auto") == tune::Curve{{4096, 3e-3}});
+  CHECK(curves.at("ring") == tune::Curve{{4096, 2e-3}, {65536, 5e-3}});
 }
 
 TEST_CASE("the result of a comparison is its two steps, its verdict and its sentence") {
