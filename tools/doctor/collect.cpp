@@ -22,6 +22,7 @@
 #include "launch/world.hpp"
 #include "plugin/library.hpp"
 #include "plugin/search.hpp"
+#include "record/environment.hpp"
 #include "tools/doctor/facts.hpp"
 #include "tools/doctor/files.hpp"
 
@@ -40,34 +41,22 @@ std::string distribution(const std::string& root) {
   return name.empty() ? "unknown" : name;
 }
 
-std::string compiler() {
-#if defined(__clang__)
-  return "Clang " __clang_version__;
-#else
-  return "GCC " __VERSION__;
-#endif
-}
-
 std::string dump(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-// Version and library of a plugin, or the error.
+// Version and library of a plugin, a line each. Throws the reason if it is refused.
 std::string describe(const plugin::File& file) {
   const plugin::Listed listed = plugin::inspect(file);
-  json about = {{"version", ""}, {"library", ""}, {"error", ""}};
-  if (const auto* refusal = std::get_if<std::string>(&listed.content)) {
-    about["error"] = *refusal;
-  } else if (const auto* comm = std::get_if<const ddprun_comm_plugin*>(&listed.content)) {
-    about["version"] = (*comm)->version;
-    about["library"] = (*comm)->library;
-  } else if (const auto* model = std::get_if<const ddprun_model_plugin*>(&listed.content)) {
-    about["version"] = (*model)->version;
-    about["library"] = std::string("Torch ") + (*model)->torch_version;
-  } else {
-    about["version"] = std::get<const ddprun_dataset_plugin*>(listed.content)->version;
+  if (const auto* refusal = std::get_if<std::string>(&listed.content)) throw Error(ExitCode::plugin, *refusal);
+  const auto lines = [](const std::string& version, const std::string& library) { return version + "\n" + library; };
+  if (const auto* comm = std::get_if<const ddprun_comm_plugin*>(&listed.content)) {
+    return lines((*comm)->version, (*comm)->library);
   }
-  return dump(about);
+  if (const auto* model = std::get_if<const ddprun_model_plugin*>(&listed.content)) {
+    return lines((*model)->version, std::string("Torch ") + (*model)->torch_version);
+  }
+  return lines(std::get<const ddprun_dataset_plugin*>(listed.content)->version, "");
 }
 
 std::string describe_gpus() {
@@ -110,7 +99,7 @@ std::string addresses_of(const std::string& name) {
 
 Variables versions(const std::string& root) {
   return {{"ddprun", version()},
-          {"compiler", compiler()},
+          {"compiler", record::collect_environment({}).compiler},
           {"kernel", first_line(root + "/proc/sys/kernel/osrelease")},
           {"distribution", distribution(root)},
           {"glibc", ::gnu_get_libc_version()}};
@@ -126,12 +115,11 @@ std::vector<Plugin> plugins(const plugin::Registry& registry) {
     plugin.name = file.name;
     plugin.path = file.path.string();
     try {
-      const json about = json::parse(text_from_subprocess([&] { return describe(file); }, kLoadLimit));
-      plugin.version = about.at("version");
-      plugin.library = about.at("library");
-      plugin.error = about.at("error");
+      std::istringstream about(text_from_subprocess([&] { return describe(file); }, kLoadLimit));
+      std::getline(about, plugin.version);
+      std::getline(about, plugin.library);
     } catch (const Error& error) {
-      plugin.error = "the process that loaded it: " + std::string(error.what());
+      plugin.error = error.what();
     }
     found.push_back(std::move(plugin));
   }

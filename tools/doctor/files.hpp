@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +10,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/parse_number.hpp"
 
 namespace ddprun::doctor {
 
@@ -29,13 +30,10 @@ inline std::string first_line(const std::string& path) {
 }
 
 // The first word of `text` as an integer; nothing if it is not one.
-inline std::optional<int64_t> number_in(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = end == text.data() + text.size() || *end == ' ' || *end == '\t' || *end == '\n';
-  if (error != std::errc() || !whole) return std::nullopt;
-  return number;
+inline std::optional<int64_t> number_in(const std::string& text) {
+  std::string word;
+  std::istringstream(text) >> word;
+  return parse_number<int64_t>(word);
 }
 
 inline std::optional<int64_t> number_of(const std::string& path) {

@@ -53,20 +53,10 @@ Space space_of(const std::string& path) {
 // A limit from here on is no limit: version 1 has no word for it, but a number near the largest one.
 constexpr int64_t kUnlimited = int64_t{1} << 60;
 
-void lower(std::optional<double>& least, double value) {
-  if (value > 0 && (!least || value < *least)) least = value;
-}
-
 // Nothing for "max".
 std::optional<int64_t> limit_in(const std::string& path) {
   const auto number = number_of(path);
   return number && *number >= 0 && *number < kUnlimited ? number : std::nullopt;
-}
-
-void lower_processes(GroupLimits& limits, const std::string& folder) {
-  if (const auto most = limit_in(folder + "/pids.max")) {
-    limits.processes = std::min(limits.processes.value_or(*most), *most);
-  }
 }
 
 void lower_memory(GroupLimits& limits, const std::string& limit, const std::string& in_use) {
@@ -77,28 +67,20 @@ void lower_memory(GroupLimits& limits, const std::string& limit, const std::stri
 }
 
 void lower_cpus(GroupLimits& limits, std::optional<int64_t> quota, std::optional<int64_t> period) {
-  if (quota && period && *period > 0) lower(limits.cpus, static_cast<double>(*quota) / static_cast<double>(*period));
+  if (!quota || !period || *quota <= 0 || *period <= 0) return;
+  const double cpus = static_cast<double>(*quota) / static_cast<double>(*period);
+  limits.cpus = std::min(limits.cpus.value_or(cpus), cpus);
 }
 
-// "200000 100000": quota and period, in microseconds; or "max 100000".
-void read_version_2(GroupLimits& limits, const std::string& folder) {
-  const std::string cpu = first_line(folder + "/cpu.max");
-  if (const auto space = cpu.find(' '); space != std::string::npos) {
-    lower_cpus(limits, number_in(cpu), number_in(cpu.substr(space)));
-  }
+// The files of both versions: a folder has those of one, or of some of its controllers.
+void read_group(GroupLimits& limits, const std::string& folder) {
+  const std::string cpu = first_line(folder + "/cpu.max");  // "200000 100000", in microseconds, or "max 100000"
+  lower_cpus(limits, number_in(cpu), number_in(cpu.substr(std::min(cpu.find(' '), cpu.size()))));
+  lower_cpus(limits, number_of(folder + "/cpu.cfs_quota_us"), number_of(folder + "/cpu.cfs_period_us"));
   lower_memory(limits, folder + "/memory.max", folder + "/memory.current");
-  lower_processes(limits, folder);
-}
-
-void read_version_1(GroupLimits& limits, const std::string& controllers, const std::string& folder) {
-  const auto has = [&](const std::string& name) {
-    return ("," + controllers + ",").find("," + name + ",") != std::string::npos;
-  };
-  if (has("cpu")) {
-    lower_cpus(limits, number_of(folder + "/cpu.cfs_quota_us"), number_of(folder + "/cpu.cfs_period_us"));
-  }
-  if (has("memory")) lower_memory(limits, folder + "/memory.limit_in_bytes", folder + "/memory.usage_in_bytes");
-  if (has("pids")) lower_processes(limits, folder);
+  lower_memory(limits, folder + "/memory.limit_in_bytes", folder + "/memory.usage_in_bytes");
+  const auto most = limit_in(folder + "/pids.max");
+  if (most) limits.processes = std::min(limits.processes.value_or(*most), *most);
 }
 
 // The interface of the default route: the one that the kernel chooses for an address that nobody has (RFC 5737, 3849).
@@ -129,12 +111,7 @@ GroupLimits group_limits(const std::string& root) {
     // In a container the path may be the host's, which is not mounted here: then only the top folder can be read.
     for (std::string group = line.substr(second + 1);; group.resize(std::min(group.rfind('/'), group.size()))) {
       if (group == "/") group.clear();
-      const std::string mount = root + "/sys/fs/cgroup";
-      if (controllers.empty()) {
-        read_version_2(limits, mount + group);
-      } else {
-        read_version_1(limits, controllers, mount + "/" + controllers + group);
-      }
+      read_group(limits, root + "/sys/fs/cgroup" + (controllers.empty() ? "" : "/" + controllers) + group);
       if (group.find('/') == std::string::npos) break;
     }
   }

@@ -9,16 +9,10 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "cli/console/table.hpp"
+#include "ddprun/plugin/words.hpp"
 
 namespace ddprun::doctor {
 namespace {
-
-// Names of interfaces and variables come from outside: a control character must not reach the terminal.
-std::string printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char byte) { return (byte >= 0 && byte < ' ') || byte == 127; }, ' ');
-  return text;
-}
 
 std::string count_text(const std::vector<Finding>& findings, State state) {
   const auto count =
@@ -28,6 +22,7 @@ std::string count_text(const std::vector<Finding>& findings, State state) {
 
 }  // namespace
 
+// Names of interfaces and variables come from outside, hence printable().
 std::string table_text(const std::vector<Finding>& findings) {
   console::Table table({{"group"}, {"what"}, {"state"}, {"finding"}});
   std::string group;

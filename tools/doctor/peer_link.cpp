@@ -1,8 +1,7 @@
-#include "tools/doctor/peer_link.hpp"
+#include "tools/doctor/peers.hpp"
 
 #include <endian.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 
 #include <utility>  // Boost.Asio 1.74 needs it and does not include it
 
@@ -31,12 +30,11 @@ using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
 // A connection: the ticket, then requests. A number is 8 bytes, big-endian.
-//   ping             -> the clock, in nanoseconds since 1970
-//   stream, duration -> (the client sends bytes until the answer comes) the bytes that came, and in how many
-//                       nanoseconds. The server counts for `duration` milliseconds from the first byte on, so a slow
-//                       network has nothing to drain. The last request of a connection.
-constexpr char kPing = 'P';
-constexpr char kStream = 'S';
+//   0            -> the clock, in nanoseconds since 1970: a ping
+//   milliseconds -> (the client sends bytes until the answer comes) the bytes that came, and in how many nanoseconds.
+//                   The server counts for so long from the first byte on, so a slow network has nothing to drain. The
+//                   last request of a connection.
+constexpr uint64_t kPing = 0;
 
 constexpr seconds kTicketLimit{1};
 constexpr seconds kIdleLimit{5};
@@ -97,10 +95,7 @@ class Connection {
 };
 
 // Counts what comes, and answers.
-void serve_stream(Connection& to) {
-  uint64_t duration = 0;
-  if (to.receive(&duration, sizeof duration, Clock::now() + kIdleLimit) != 0) return;
-  const milliseconds length(std::min(be64toh(duration), kLongestStream));
+void serve_stream(Connection& to, milliseconds length) {
   std::vector<char> block(kBlock);
   uint64_t bytes = 0;
   const auto begin = Clock::now();
@@ -123,12 +118,12 @@ void serve_stream(Connection& to) {
 }
 
 void serve_requests(Connection& to) {
-  char request = 0;
-  while (to.receive(&request, 1, Clock::now() + kIdleLimit) == 0 && request == kPing) {
+  uint64_t request = kPing;
+  while (to.receive(&request, sizeof request, Clock::now() + kIdleLimit) == 0) {
+    if (request != kPing) return serve_stream(to, milliseconds(std::min(be64toh(request), kLongestStream)));
     const uint64_t now = htobe64(static_cast<uint64_t>(wall_clock()));
     if (to.send(&now, sizeof now, Clock::now() + kIdleLimit) != 0) return;
   }
-  if (request == kStream) serve_stream(to);
 }
 
 int measure_pings(Connection& to, milliseconds limit, PeerPair& pair) {
@@ -139,7 +134,7 @@ int measure_pings(Connection& to, milliseconds limit, PeerPair& pair) {
     const auto begin = Clock::now();
     const int64_t sent = wall_clock();
     uint64_t theirs = 0;
-    if (const int error = to.send(&kPing, 1, begin + limit)) return error;
+    if (const int error = to.send(&kPing, sizeof kPing, begin + limit)) return error;
     if (const int error = to.receive(&theirs, sizeof theirs, begin + limit)) return error;
     const double took = std::chrono::duration<double>(Clock::now() - begin).count();
     if (i < kWarmup) continue;
@@ -157,7 +152,6 @@ int measure_pings(Connection& to, milliseconds limit, PeerPair& pair) {
 int measure_bandwidth(Connection& to, const PeersOptions& options, PeerPair& pair) {
   const auto deadline = Clock::now() + options.connect_limit + options.duration + seconds(1);
   const uint64_t duration = htobe64(static_cast<uint64_t>(options.duration.count()));
-  if (const int error = to.send(&kStream, 1, deadline)) return error;
   if (const int error = to.send(&duration, sizeof duration, deadline)) return error;
   const std::vector<char> block(kBlock);
   const std::function<void(const error_code&)> send_on = [&](const error_code& error) {
@@ -173,15 +167,6 @@ int measure_bandwidth(Connection& to, const PeersOptions& options, PeerPair& pai
   pair.bandwidth_bytes_per_s =
       static_cast<double>(be64toh(answer[0])) / (static_cast<double>(be64toh(answer[1])) * 1e-9);
   return 0;
-}
-
-std::optional<int64_t> path_mtu(int fd) {
-  for (const auto& [level, name] : {std::pair(IPPROTO_IP, IP_MTU), {IPPROTO_IPV6, IPV6_MTU}}) {
-    int mtu = 0;
-    socklen_t length = sizeof mtu;
-    if (::getsockopt(fd, level, name, &mtu, &length) == 0 && mtu > 0) return mtu;
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -229,7 +214,6 @@ PeerPair measure(const PeerHost& to, const std::string& ticket, const PeersOptio
   if (error == 0) error = measure_pings(link, options.connect_limit, pair);
   if (error == 0) error = measure_bandwidth(link, options, pair);
   if (error != 0) pair.error = std::strerror(error);
-  pair.path_mtu = path_mtu(link.socket.native_handle());                // last: the way may have reported a smaller one
   link.socket.set_option(asio::socket_base::linger(true, 0), ignored);  // what is still to be sent is of no use
   return pair;
 }

@@ -10,7 +10,6 @@
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/host_identity.hpp"
 #include "launch/net/address.hpp"
-#include "tools/doctor/peer_link.hpp"
 #include "tools/doctor/rules.hpp"
 
 namespace nlohmann {
@@ -27,7 +26,7 @@ namespace ddprun::doctor {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PeerHost, rank, name, interface, address, mtu, port, version, error)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PeerPair, from, to, interface, address, connect_errno, error, round_trip_s,
-                                   bandwidth_bytes_per_s, clock_ahead_s, path_mtu)
+                                   bandwidth_bytes_per_s, clock_ahead_s)
 
 namespace {
 
@@ -175,16 +174,12 @@ std::size_t rounds_of(std::size_t hosts) {
 
 std::optional<std::size_t> partner_of(std::size_t host, std::size_t round, std::size_t hosts) {
   const std::size_t rounds = rounds_of(hosts);
-  const std::size_t last = rounds;  // the one that stays; with an odd number of hosts, none
-  std::size_t partner = 0;
-  if (host == last) {
-    // The one whose partner would be itself: 2 partner = round, modulo the odd number of rounds.
-    partner = round % 2 == 0 ? round / 2 : (round + rounds) / 2;
-  } else {
-    partner = (round + rounds - host) % rounds;
-    if (partner == host) partner = last;
+  for (std::size_t other = 0; other < hosts; ++other) {
+    // The one that stays, which an odd number of hosts does not have, meets the one that would meet itself.
+    const std::size_t sum = other == rounds ? 2 * host : host == rounds ? 2 * other : host + other;
+    if (other != host && sum % rounds == round) return other;
   }
-  return partner < hosts ? std::optional(partner) : std::nullopt;
+  return std::nullopt;
 }
 
 Interface choose_interface(const std::vector<Interface>& interfaces, const std::string& named,

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -46,7 +47,6 @@ struct PeerPair {
   std::optional<double> round_trip_s;           // median
   std::optional<double> bandwidth_bytes_per_s;  // in the direction of the pair; 0: nothing arrived
   std::optional<double> clock_ahead_s;          // of `to`, against that of `from`
-  std::optional<int64_t> path_mtu;
 };
 
 struct PeersReport {
@@ -78,5 +78,29 @@ std::vector<Finding> judge_peers(const PeersReport& report);
 std::string peers_text(const PeersReport& report);
 // {"hosts": [...], "pairs": [...], "findings": [...]}; pairs count hosts from 0; what was not measured is null.
 nlohmann::ordered_json peers_json(const PeersReport& report, const std::vector<Finding>& findings);
+
+// The end of a connection that serves. The two ends agree on a ticket before, which only they know.
+class PeerListener {
+ public:
+  // Listens on this address only; `port` 0: any free one. Throws Error(failure) with errno's text.
+  PeerListener(const std::string& address, int port);
+  ~PeerListener();
+
+  int port() const;
+  // Serves the client that has the ticket until it has measured; returns without having served if none has come within
+  // `limit`. Others that connect are dismissed: after a second, if they send nothing.
+  void serve(const std::string& ticket, std::chrono::milliseconds limit);
+
+ private:
+  struct Socket;
+  std::unique_ptr<Socket> socket_;
+};
+
+// Measures the connection to a host that serves. Blocks until its time limits (options.connect_limit, options.duration)
+// have passed. Never throws: errors are in the result, whose `from`, `to` and `interface` stay empty.
+PeerPair measure(const PeerHost& to, const std::string& ticket, const PeersOptions& options);
+
+// 128 random bits in hexadecimal.
+std::string random_token();
 
 }  // namespace ddprun::doctor

@@ -49,19 +49,6 @@ void judge_interface(Findings& findings, const Interface& interface) {
                     interface.name)}});
 }
 
-void judge_mtus(Findings& findings, const std::vector<Interface>& interfaces) {
-  const auto first = std::find_if(interfaces.begin(), interfaces.end(), is_usable);
-  const auto other = std::find_if(first, interfaces.end(), [&](const Interface& interface) {
-    return is_usable(interface) && interface.mtu != first->mtu;
-  });
-  if (other == interfaces.end()) return;
-  findings.judge_only(
-      "MTU", {true, State::note,
-              "name the interface that joins the hosts: comm.options.interface (gloo, nccl), comm.options.devices "
-              "(ucx); its MTU must be equal on all hosts, which ddprun doctor --peers checks",
-              fmt::format("{} has {}, {} has {}", first->name, first->mtu, other->name, other->mtu)});
-}
-
 void judge_hostname(Findings& findings, const Network& network) {
   const Resolved& host = network.host;
   const Interface* const main = main_interface(network.interfaces);
@@ -169,7 +156,6 @@ std::vector<Finding> judge_network(const Network& network) {
                                       "name the interface that leads to them in comm.options.interface (gloo, nccl) or "
                                       "comm.options.devices (ucx)",
                                       "no default route"});
-  judge_mtus(findings, network.interfaces);
   judge_hostname(findings, network);
   if (!network.rdma_devices.empty()) findings.judge("RDMA", joined(network.rdma_devices));
   return findings.list();

@@ -34,19 +34,6 @@ std::vector<std::string> names_of(const std::vector<PeerHost>& hosts) {
   return names;
 }
 
-std::string connect_advice(int error, const std::string& to) {
-  if (error == ENETUNREACH || error == EHOSTUNREACH || error == EADDRNOTAVAIL) {
-    return "there is no route, or a firewall refuses: name an interface that all hosts reach with --interface, and "
-           "open "
-           "the ports between the hosts in the firewall of " +
-           to;
-  }
-  return "a firewall blocks the port, or the address is of another network: backends use any port between the hosts, "
-         "so "
-         "open all in the firewall of " +
-         to + ", or name another interface with --interface; --port N tests one port";
-}
-
 class Judge {
  public:
   explicit Judge(const PeersReport& report) : report_(report), names_(names_of(report.hosts)) {
@@ -115,9 +102,14 @@ class Judge {
     const auto& bandwidth = pair.bandwidth_bytes_per_s;
     const double speed = bandwidth.value_or(0);
     const double other = returns ? back->bandwidth_bytes_per_s.value_or(0) : 0;
-    const int64_t least = std::min(from.mtu, to.mtu), mtu = pair.path_mtu.value_or(least);
     for (const Rule& rule :
-         {Rule{pair.connect_errno != 0, State::error, connect_advice(pair.connect_errno, names_[pair.to]), refused},
+         {Rule{pair.connect_errno != 0, State::error,
+               "a firewall, or an address of another network: backends use any port between the hosts, so open all in "
+               "the firewall of " +
+                   names_[pair.to] +
+                   ", or name an interface that all hosts reach with --interface; "
+                   "--port N tests one port",
+               refused},
           Rule{!pair.error.empty(), State::error,
                "run the test again; if it stays, check the log of the firewall and of the interface on both hosts",
                "connected, then: " + pair.error},
@@ -142,12 +134,6 @@ class Judge {
                             "of both hosts, and other traffic",
                             rate(speed) + ", the median of all pairs " + rate(median_)});
     }
-    findings_.judge_only(
-        name, {mtu < least && pair.interface != "lo", State::warning,
-               fmt::format("a router or tunnel between the hosts has a smaller MTU: raise it there, or set {} "
-                           "on both interfaces",
-                           mtu),
-               fmt::format("path MTU {}, interfaces {}", mtu, least)});
   }
 
   // One finding per host, against the first that measured it.
@@ -197,14 +183,13 @@ std::string peers_text(const PeersReport& report) {
                         {"port", Align::right},
                         {"round trip", Align::right},
                         {"Gbit/s", Align::right},
-                        {"path MTU", Align::right},
                         {"connection"}});
   for (const PeerPair& pair : report.pairs) {
     const PeerHost& to = report.hosts[pair.to];
     table.row({end_of(report.hosts[pair.from]), end_of(to), pair.interface.empty() ? "-" : pair.interface, to.address,
                std::to_string(to.port), pair.round_trip_s ? console::human_time(*pair.round_trip_s) : "-",
                pair.bandwidth_bytes_per_s ? fmt::format("{:.3g}", *pair.bandwidth_bytes_per_s * 8e-9) : "-",
-               pair.path_mtu ? std::to_string(*pair.path_mtu) : "-", connection(pair)});
+               connection(pair)});
   }
   return table.printed();
 }
