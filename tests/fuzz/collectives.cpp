@@ -6,7 +6,7 @@
 
 #include "ddprun/error.hpp"
 #include "tools/lib/run.hpp"
-#include "tools/report/collectives.hpp"
+#include "tools/report/report.hpp"
 
 using namespace ddprun;
 

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <system_error>
 
+#include "base/file.hpp"
 #include "ddprun/error.hpp"
 #include "tools/report/report.hpp"
 
@@ -28,10 +26,9 @@ using Cases = std::map<std::pair<std::string, int64_t>, std::vector<Measured>>; 
 
 // Adds the rows of a file, and returns its environment.
 TitledTable read(const std::string& path, Cases& cases) {
-  std::ifstream file(path);
-  if (!file) throw Error(ExitCode::usage, "cannot read " + path + ": " + std::generic_category().message(errno));
+  const std::string text = read_text(path);
   try {
-    const json written = json::parse(file);
+    const json written = json::parse(text);
     written.at("ddprun_bench");
     const std::string name = std::filesystem::path(path).filename().string();
     for (const json& row : written.at("rows")) {

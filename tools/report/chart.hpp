@@ -128,6 +128,5 @@ struct Unit {
 };
 Unit unit_of_seconds(double largest);           // "s", "ms", "us", "ns"
 Unit unit_of_bytes_per_second(double largest);  // "GB/s", "MB/s", "kB/s" (powers of 1000)
-Unit unit_of_bytes(double largest);             // "GiB", "MiB", "KiB", "B"
 
 }  // namespace ddprun::report

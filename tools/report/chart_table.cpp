@@ -143,9 +143,4 @@ Unit unit_of_bytes_per_second(double largest) {
   return unit_of(largest, {{"GB/s", 1e9}, {"MB/s", 1e6}, {"kB/s", 1e3}});
 }
 
-Unit unit_of_bytes(double largest) {
-  constexpr double kKibi = 1024;
-  return unit_of(largest, {{"GiB", kKibi * kKibi * kKibi}, {"MiB", kKibi * kKibi}, {"KiB", kKibi}, {"B", 1}});
-}
-
 }  // namespace ddprun::report

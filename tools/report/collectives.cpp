@@ -1,4 +1,4 @@
-#include "tools/report/collectives.hpp"
+#include "tools/report/report.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

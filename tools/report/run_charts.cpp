@@ -5,7 +5,6 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
-#include <limits>
 
 #include "record/run_dir.hpp"
 #include "tools/lib/statistics.hpp"
@@ -88,18 +87,11 @@ std::size_t reduce(std::vector<Point>& points) {
 
 void add_chart_over_steps(std::vector<Chart>& charts, const std::string& title, const std::string& unit,
                           std::vector<LineSeries> all, const std::string& note = "") {
-  std::size_t fewest = std::numeric_limits<std::size_t>::max(), most = 0;  // steps of a point
-  for (LineSeries& one : all) {
-    const std::size_t steps = one.points.size(), window = reduce(one.points);
-    const std::size_t rest = steps % std::max<std::size_t>(window, 1);  // of the last point
-    fewest = std::min(fewest, rest == 0 ? window : rest);
-    most = std::max(most, window);
-  }
+  std::size_t most = 0;  // steps of a point
+  for (LineSeries& one : all) most = std::max(most, reduce(one.points));
   std::string whole_note;
-  if (most > 1) {
-    const std::string steps = fewest == most ? std::to_string(most) : fmt::format("{} to {}", fewest, most);
-    whole_note = fmt::format("Each point is the median of {} steps.{}", steps, note.empty() ? "" : " ");
-  }
+  if (most > 1)
+    whole_note = fmt::format("Each point is the median of up to {} steps.{}", most, note.empty() ? "" : " ");
   add_chart(charts, title, whole_note + note, {{"step", Scale::linear, true}, {unit}, std::move(all), false});
 }
 

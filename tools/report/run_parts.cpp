@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 
 #include "tools/lib/statistics.hpp"
@@ -26,11 +25,6 @@ const std::vector<Part> kParts = {{"data wait", [](const Summary& s) { return s.
                                   {"exposed communication", [](const Summary& s) { return s.split.comm; }},
                                   {"optimizer", [](const Summary& s) { return s.split.optimizer; }},
                                   {"CUDA graph", [](const Summary& s) { return s.split.graph; }}};
-
-const std::vector<Part> kDeviceParts = {{"replicate", [](const Summary& s) { return s.split.replicate; }},
-                                        {"scatter", [](const Summary& s) { return s.split.scatter; }},
-                                        {"gather", [](const Summary& s) { return s.split.gather; }},
-                                        {"reduce", [](const Summary& s) { return s.split.reduce; }}};
 
 // Time that no part accounts for is shown as "other", not hidden.
 double other(const Summary& summary) {
@@ -59,22 +53,15 @@ double largest(const std::vector<NamedRun>& runs, const std::vector<Part>& parts
 }
 
 // One series per run.
-Bars bars_of(const std::vector<NamedRun>& runs, const std::string& axis, const std::vector<std::string>& groups,
-             const std::function<double(const Summary&, std::size_t)>& value) {
-  Bars bars{{axis}, groups, {}, {}};
-  for (const NamedRun& run : runs) {
-    bars.series.push_back({run.name, {}, {}, {}});
-    for (std::size_t i = 0; i < groups.size(); ++i) bars.series.back().values.push_back(value(run.run.summary, i));
-  }
-  return bars;
-}
-
 Bars bars_of(const std::vector<NamedRun>& runs, const std::vector<Part>& parts) {
   const Unit unit = unit_of_seconds(largest(runs, parts));
-  std::vector<std::string> names;
-  for (const Part& part : parts) names.push_back(part.name);
-  return bars_of(runs, fmt::format("time per step ({})", unit.name), names,
-                 [&](const Summary& summary, std::size_t i) { return parts[i].value(summary) * unit.factor; });
+  Bars bars{{fmt::format("time per step ({})", unit.name)}, {}, {}, {}};
+  for (const Part& part : parts) bars.groups.push_back(part.name);
+  for (const NamedRun& run : runs) {
+    bars.series.push_back({run.name, {}, {}, {}});
+    for (const Part& part : parts) bars.series.back().values.push_back(part.value(run.run.summary) * unit.factor);
+  }
+  return bars;
 }
 
 // The runs as groups, one series per part.
@@ -86,21 +73,6 @@ Shares shares_of(const std::vector<NamedRun>& runs, const std::vector<Part>& par
     for (const NamedRun& run : runs) shares.series.back().values.push_back(part.value(run.run.summary));
   }
   return shares;
-}
-
-Bars memory_of(const std::vector<NamedRun>& runs) {
-  std::vector<std::string> devices;
-  int64_t most = 0;
-  for (const NamedRun& run : runs) {
-    for (const int64_t bytes : run.run.summary.memory_by_device) most = std::max(most, bytes);
-    while (devices.size() < run.run.summary.memory_by_device.size())
-      devices.push_back(fmt::format("device {}", devices.size()));
-  }
-  const Unit unit = unit_of_bytes(static_cast<double>(most));
-  return bars_of(runs, fmt::format("memory ({})", unit.name), devices, [&](const Summary& summary, std::size_t i) {
-    const auto& memory = summary.memory_by_device;
-    return i < memory.size() ? static_cast<double>(memory[i]) * unit.factor : NAN;
-  });
 }
 
 // The number of workers: ranks, or the devices of one process.
@@ -170,41 +142,13 @@ std::optional<Chart> scaling_chart(const std::string& title, const Ways& ways, c
   return chart;
 }
 
-// What else differs between the runs of a scaling chart.
-std::string other_differences(const std::vector<NamedRun>& runs) {
-  std::string text;
-  for (const std::string& difference : differences(runs)) {
-    const auto is_of = [&](const char* key) { return difference.starts_with(key); };
-    if (is_of("strategy.kind") || is_of("launch.nproc") || is_of("comm.")) continue;
-    text += (text.empty() ? " The runs also differ in " : ", ") + difference.substr(0, difference.find(" ("));
-  }
-  if (!text.empty()) text += ": see the first lines.";
-  const auto divides = [](const NamedRun& run) { return run.experiment && divides_cores(*run.experiment); };
-  if (std::any_of(runs.begin(), runs.end(), divides)) {
-    text += " launch.threads = 0 divides a host's cores among its ranks: fewer ranks may have more threads each.";
-  }
-  return text;
-}
-
 }  // namespace
 
 std::vector<Chart> split_charts(const std::vector<NamedRun>& runs) {
-  std::vector<Chart> charts;
   const std::vector<Part> parts = parts_of(runs);
-  if (largest(runs, parts) > 0) {
-    charts.push_back(half_chart("The average step", "", bars_of(runs, parts)));
-    charts.push_back(half_chart("The average step, in per cent", "", shares_of(runs, parts)));
-  }
-  std::vector<NamedRun> divided;
-  std::copy_if(runs.begin(), runs.end(), std::back_inserter(divided),
-               [](const NamedRun& run) { return run.run.summary.devices > 0; });
-  if (largest(divided, kDeviceParts) > 0) {
-    charts.push_back(half_chart("Between the devices", "Parts of the communication of strategy dp.",
-                                bars_of(divided, kDeviceParts)));
-  }
-  const Bars memory = memory_of(divided);
-  if (!memory.groups.empty()) charts.push_back(half_chart("Memory by device", "", memory));
-  return charts;
+  if (!(largest(runs, parts) > 0)) return {};
+  return {half_chart("The average step", "", bars_of(runs, parts)),
+          half_chart("The average step, in per cent", "", shares_of(runs, parts))};
 }
 
 std::vector<Chart> scaling_charts(const std::vector<NamedRun>& runs) {
@@ -214,7 +158,11 @@ std::vector<Chart> scaling_charts(const std::vector<NamedRun>& runs) {
     if (!std::isfinite(summary.throughput)) continue;
     experiments[{summary.model, summary.data}][way_of(summary)][width_of(summary)].push_back(summary.throughput);
   }
-  const std::string also = other_differences(runs);
+  const auto divides = [](const NamedRun& run) { return run.experiment && divides_cores(*run.experiment); };
+  const std::string also =
+      std::ranges::none_of(runs, divides)
+          ? ""
+          : " launch.threads = 0 divides a host's cores among its ranks: fewer ranks may have more threads each.";
   std::vector<Chart> charts;
   for (const auto& [what, ways] : experiments) {
     auto chart = scaling_chart(fmt::format("Scaling of {} on {}", what.first, what.second), ways, also);

@@ -68,6 +68,12 @@ std::string learned(const Summary& summary) {
   return text;
 }
 
+std::string device_memory(const Summary& summary) {
+  std::vector<std::string> devices;
+  for (const int64_t memory : summary.memory_by_device) devices.push_back(bytes(memory));
+  return fmt::format("{}", fmt::join(devices, ", "));
+}
+
 // Names with values; a value is empty if it was not measured.
 struct Line {
   const char* name;
@@ -100,6 +106,11 @@ const std::vector<Line> kLines = {
     {"gradients per step", [](const Summary& s) { return bytes(s.comm_bytes); }},
     {"allreduce time per step, hidden or exposed", [](const Summary& s) { return time(s.comm_time); }},
     {"busbw", [](const Summary& s) { return rate(s.comm_busbw); }},
+    {"replicate", [](const Summary& s) { return time(s.split.replicate); }},
+    {"scatter", [](const Summary& s) { return time(s.split.scatter); }},
+    {"gather", [](const Summary& s) { return time(s.split.gather); }},
+    {"reduce", [](const Summary& s) { return time(s.split.reduce); }},
+    {"tensors of each device", device_memory},
     {"peak memory of a rank", [](const Summary& s) { return bytes(s.peak_memory_bytes); }}};
 
 using config::Experiment;

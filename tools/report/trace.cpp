@@ -32,11 +32,6 @@ std::optional<TraceEvent> event_of(const json& object) {
   return event;
 }
 
-std::string label_of(const TraceEvent& event) {
-  if (event.bucket < 0) return event.name;
-  return fmt::format("bucket {}, {}", event.bucket, console::human_bytes(event.bytes));
-}
-
 }  // namespace
 
 std::vector<TraceEvent> read_trace(const std::string& path) {
@@ -70,9 +65,11 @@ std::optional<Chart> step_timeline(const std::string& run_dir) {
     timeline.lanes.push_back(fmt::format("rank {}: buckets", rank));
     for (const TraceEvent& event : events) {
       if (event.rank != rank) continue;
+      const bool of_bucket = event.bucket >= 0;
+      const std::string bucket = fmt::format("bucket {}, {}", event.bucket, console::human_bytes(event.bytes));
       const auto ms = [&](double at) { return (at - events.front().begin) / 1e3; };
       timeline.spans.push_back(
-          {lane + (event.bucket >= 0), event.name, label_of(event), ms(event.begin), ms(event.end)});
+          {lane + of_bucket, event.name, of_bucket ? bucket : event.name, ms(event.begin), ms(event.end)});
     }
   }
   return whole_chart(fmt::format("Step {}: buckets against backward", step), "", timeline);

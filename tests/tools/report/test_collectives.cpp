@@ -1,4 +1,3 @@
-#include "tools/report/collectives.hpp"
 
 #include <doctest/doctest.h>
 

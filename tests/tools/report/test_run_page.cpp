@@ -205,7 +205,7 @@ TEST_CASE("many steps are reduced to medians, and the page says so") {
   run.change = [](record::StepRecord& step) { step.loss = step.step == 500 ? 1e9 : 1; };
   const auto chart = chart_named(page_of({write_run(folder, "long", run)}), "Training loss over steps");
   REQUIRE(chart);
-  CHECK(chart->note == "Each point is the median of 2 to 3 steps.");
+  CHECK(chart->note == "Each point is the median of up to 3 steps.");
   const auto& points = std::get<Lines>(chart->content).series.at(0).points;
   CHECK(points.size() == 334);
   CHECK(points[0].x == 2);
