@@ -4,8 +4,8 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/console/command_line.hpp"
@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The words in the templates, "@NAME@" and so on, with their values.
-using Words = std::map<std::string, std::string>;
+// The words in the templates, "@NAME@" and so on, with their values. They are replaced in this order.
+using Words = std::vector<std::pair<std::string, std::string>>;
 
 struct Arguments {
   std::string kind;
@@ -47,7 +47,9 @@ std::string is_name(const std::string& text) {
 
 Words words_of(const Arguments& arguments, const std::string& prefix) {
   const bool comm = arguments.kind == "comm", model = arguments.kind == "model", c = arguments.language == "c";
-  return {{"tcp_ring", arguments.name},  // in the example that a backend in C begins with
+  // First the names of the examples that a backend in C and a model begin with: a user's name may contain one.
+  return {{"tcp_ring", arguments.name},
+          {"lenet", arguments.name},
           {"@NAME@", arguments.name},
           {"@KIND@", arguments.kind},
           {"@WHAT@", comm    ? "communication backend"
@@ -97,10 +99,10 @@ ExitCode write_project(const Arguments& arguments) {
   if (!fs::is_directory(templates)) {
     throw Error(ExitCode::failure, templates.string() + ": not found; install ddprun again");
   }
-  std::vector<std::string> parts{"common", arguments.kind};
-  if (arguments.kind == "comm") parts.push_back("comm-" + arguments.language);
   fs::create_directories(folder);
-  for (const std::string& part : parts) copy_template(templates / part, folder, words_of(arguments, prefix));
+  for (const std::string& part : {std::string("common"), arguments.kind, arguments.kind + "-" + arguments.language}) {
+    copy_template(templates / part, folder, words_of(arguments, prefix));
+  }
   std::cout << "wrote " << folder.string() << ".\n";
   if (!is_installed) {
     std::cout << "It needs an installed ddprun, and this one is not installed. To install it, here into ~/.local:\n"
