@@ -156,12 +156,6 @@ std::string mean_text(const std::vector<record::GpuRecord>& samples, Value recor
   return count > 0 ? fmt::format(fmt::runtime(format), sum / count) : "";
 }
 
-int64_t maximum(const std::vector<record::GpuRecord>& samples, int64_t record::GpuRecord::*member) {
-  int64_t most = -1;
-  for (const record::GpuRecord& sample : samples) most = std::max(most, sample.*member);
-  return most;
-}
-
 }  // namespace
 
 std::string summary_sentence(const NamedRun& run) {
@@ -260,11 +254,11 @@ TitledTable gpus_table(const NamedRun& run) {
     std::map<int64_t, std::vector<GpuRecord>> devices;
     for (const GpuRecord& sample : run.run.gpus[rank]) devices[sample.device].push_back(sample);
     for (const auto& [device, samples] : devices) {
-      const int64_t temperature = maximum(samples, &GpuRecord::temperature);
+      const auto peak = [&samples](auto member) { return std::ranges::max(samples, {}, member).*member; };
+      const int64_t temperature = peak(&GpuRecord::temperature);
       table.row({std::to_string(rank), std::to_string(device), mean_text(samples, &GpuRecord::utilization, "{:.0f} %"),
-                 bytes(maximum(samples, &GpuRecord::allocated)), bytes(maximum(samples, &GpuRecord::reserved)),
-                 bytes(maximum(samples, &GpuRecord::memory_used)),
-                 temperature < 0 ? "" : fmt::format("{} C", temperature),
+                 bytes(peak(&GpuRecord::allocated)), bytes(peak(&GpuRecord::reserved)),
+                 bytes(peak(&GpuRecord::memory_used)), temperature < 0 ? "" : fmt::format("{} C", temperature),
                  mean_text(samples, &GpuRecord::power, "{:.0f} W")});
     }
   }

@@ -145,12 +145,12 @@ TEST_CASE("an invalid request is one line, and starts nothing") {
     CHECK(contains(result.err, expected));
     CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
   };
-  for (const char* bad : {"x", "0", "-1", "1.5M", "K", "2048G", "99999999999999999999"})
-    refused({"-b", bad}, 2, "-b: ");
+  for (const char* bad : {"x", "0", "1.5M", "K", "2048G", "99999999999999999999"}) {
+    refused({"-b", bad}, 2, "--minbytes: ");
+  }
   refused({"--sizes", "4,4X"}, 2, "--sizes: ");
-  refused({"-f", "1"}, 2, "-f: ");
-  refused({"-n", "0"}, 2, "-n: ");
-  refused({"-c", "-1"}, 2, "-c: ");
+  refused({"-f", "1"}, 2, "--stepfactor: ");
+  refused({"-n", "0"}, 2, "--iters: ");
   refused({"--ranks", "2,0"}, 2, "--ranks: ");
   refused({"--algorithm", "rign"}, 2, "--algorithm rign: gloo: expected \"auto\"");
   refused({"--backend", "nobody"}, 3, "nobody");
