@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "base/enumerated.hpp"
+#include "base/text.hpp"
 #include "cli/console/table.hpp"
 #include "comm/plugin_backend.hpp"
 #include "cuda/driver.hpp"

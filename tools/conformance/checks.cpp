@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/subprocess.hpp"
-#include "data/plugin_dataset.hpp"
+#include "data/datasets.hpp"
 
 namespace ddprun::conformance {
 namespace {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/parse_number.hpp"
+#include "base/text.hpp"
 
 namespace ddprun::doctor {
 
