@@ -43,21 +43,21 @@ void fit_with_parity(Fit<LineModel>& fit, CommBackend& backend, const std::strin
 TEST_CASE("a digest depends on a tensor's elements, not on their memory layout") {
   const torch::Tensor matrix = torch::randn({30, 20});
   const torch::Tensor transposed = matrix.t().contiguous().t();
-  const auto print = print_of(matrix), same = print_of(transposed);
+  const auto print = digest_of(matrix), same = digest_of(transposed);
   CHECK(print.hash.size() == 16);
   CHECK(print.hash == same.hash);
   CHECK(print.sketch == same.sketch);
   CHECK(print.norm == doctest::Approx(matrix.norm().item<double>()));
   torch::Tensor other = matrix.clone();
   other[3][4] += 1e-6;
-  CHECK(print_of(other).hash != print.hash);
+  CHECK(digest_of(other).hash != print.hash);
 }
 
 TEST_CASE("two sketches estimate the distance of their tensors") {
   torch::manual_seed(3);
   const torch::Tensor a = torch::randn({5000}), b = a + 0.01 * torch::randn({5000});
   double squares = 0;
-  const auto left = print_of(a).sketch, right = print_of(b).sketch;
+  const auto left = digest_of(a).sketch, right = digest_of(b).sketch;
   REQUIRE(left.size() == 8);
   for (std::size_t k = 0; k < 8; ++k) squares += (left[k] - right[k]) * (left[k] - right[k]) / 8;
   const double distance = (a - b).norm().item<double>();
@@ -151,7 +151,7 @@ TEST_CASE("a fit on one device has digests and no distances") {
   const auto records = tools::read_parity(dir.path(), 1).at(0);
   REQUIRE(records.size() == 2);
   CHECK(std::isnan(records[0].ulp_max));
-  CHECK(records[0].value.hash == print_of(fit.model->module().parameters()[0]).hash);
+  CHECK(records[0].value.hash == digest_of(fit.model->module().parameters()[0]).hash);
 }
 
 }  // namespace
