@@ -135,7 +135,7 @@ TEST_CASE("a node receives what another one announces, in that order") {
   both[1]->report_progress({{56, Phase::data, -1}, {57, Phase::forward, -1}});
   both[1]->announce_ends({end});
   CHECK(turns_until(*both[0], {both[1].get()}, [&] { return both[0]->have_ended(); }));
-  CHECK(both[1]->has_announced_ends());
+  CHECK(turns_until(*both[1], {both[0].get()}, [&] { return both[1]->has_announced_ends(); }));
   CHECK(both[0]->stop_signal() == 15);
   CHECK_FALSE(both[0]->failing());
   const auto stuck = both[0]->take_stuck();

@@ -13,7 +13,6 @@
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "tools/compare/comparison.hpp"
-#include "tools/compare/differences.hpp"
 #include "tools/compare/output.hpp"
 #include "tools/compare/runner.hpp"
 #include "tools/compare/variant.hpp"

@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "cli/console/units.hpp"
-#include "tools/compare/differences.hpp"
 #include "tools/compare/figures.hpp"
+#include "tools/compare/variant.hpp"
 
 namespace ddprun::compare {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/compare/differences.hpp"
+#include "tools/compare/variant.hpp"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,7 @@
 #include "cli/config/experiment.hpp"
 #include "ddprun/error.hpp"
 #include "record/run_dir.hpp"
-#include "tools/compare/variant.hpp"
-#include "tools/report/settings.hpp"
+#include "tools/report/runs.hpp"
 
 namespace ddprun::compare {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ddprun/records.hpp"
-#include "tools/compare/differences.hpp"
+#include "tools/compare/variant.hpp"
 
 namespace ddprun::compare {
 

@@ -6,7 +6,7 @@
 
 #include "cli/console/units.hpp"
 #include "tools/lib/statistics.hpp"
-#include "tools/report/settings.hpp"
+#include "tools/report/runs.hpp"
 
 namespace ddprun::compare {
 namespace {

@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "tools/conformance/collective.hpp"
-#include "tools/conformance/spy.hpp"
 #include "tools/conformance/suite.hpp"
 
 namespace ddprun::conformance {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "tools/conformance/collective.hpp"
-#include "tools/conformance/spy.hpp"
 
 namespace ddprun::conformance {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/conformance/dataset_checks.hpp"
+#include "tools/conformance/checks.hpp"
 
 #include <algorithm>
 #include <barrier>

@@ -13,11 +13,10 @@
 #include "data/datasets.hpp"
 #include "ddprun/error.hpp"
 #include "testing/hosts.hpp"
-#include "tools/conformance/dataset_checks.hpp"
+#include "tools/conformance/checks.hpp"
 #include "tools/conformance/job.hpp"
 #include "tools/conformance/printer.hpp"
-#include "tools/conformance/runner.hpp"
-#include "tools/conformance/spy.hpp"
+#include "tools/conformance/suite.hpp"
 
 namespace ddprun::conformance {
 namespace {

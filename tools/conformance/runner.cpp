@@ -1,4 +1,4 @@
-#include "tools/conformance/runner.hpp"
+#include "tools/conformance/suite.hpp"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "tools/conformance/spy.hpp"
+#include "tools/conformance/suite.hpp"
 
 #include <cstring>
 #include <deque>

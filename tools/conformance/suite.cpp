@@ -6,7 +6,6 @@
 
 #include "base/log.hpp"
 #include "testing/arithmetic.hpp"
-#include "tools/conformance/spy.hpp"
 
 namespace ddprun::conformance {
 namespace {

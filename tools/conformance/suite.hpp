@@ -13,8 +13,10 @@
 
 #include "comm/plugin_backend.hpp"
 #include "ddprun/comm_backend.hpp"
+#include "ddprun/plugin/comm_plugin.h"
 #include "plugin/registry.hpp"
 #include "testing/hosts.hpp"
+#include "testing/leftovers.hpp"
 #include "testing/ranks.hpp"
 #include "tools/conformance/job.hpp"
 #include "tools/conformance/printer.hpp"
@@ -161,5 +163,55 @@ inline constexpr unsigned kCaseSeconds = 90;
 
 inline constexpr int kDTypes = 9;
 inline constexpr int kOps = 5;
+
+// Watches a plugin at its C table, where ddprun's own classes would hide what it does.
+namespace spy {
+
+// A table whose functions call those of `plugin`. One plugin per process; both tables live as long as the process.
+const ddprun_comm_plugin& watch(const ddprun_comm_plugin& plugin);
+
+// All of the following is about the calling thread.
+
+// What the plugin did wrong since the last call, one line each: an error without a text, or with several lines.
+std::vector<std::string> take_faults();
+
+// The communicator that was joined last, for calls of the plugin's table without ddprun.
+ddprun_comm* last_joined();
+
+// As long as this lives, a plugin gets each ddprun_collective as a copy. After the call, `change` gets that copy, which
+// the plugin must not read any more; it is kept until the end.
+class ChangeAfterCall {
+ public:
+  explicit ChangeAfterCall(std::function<void(ddprun_collective&)> change);
+  ~ChangeAfterCall();
+  ChangeAfterCall(const ChangeAfterCall&) = delete;
+  ChangeAfterCall& operator=(const ChangeAfterCall&) = delete;
+};
+
+}  // namespace spy
+
+std::string world_name(const Settings& settings, int size, testing::As as);
+
+// Runs the cases in one world, and starts a new world after a case that broke it; `sink` gets each result immediately.
+// Returns "", or why the suite should run nothing more: a required case failed, or any case with --fail-fast.
+// It forks, so the caller must have only one thread.
+std::string run_cases(const Settings& settings, int size, testing::As as, const std::vector<Case>& cases,
+                      Leftovers& leftovers, const std::function<void(const Result&)>& sink);
+// Passes the cases to the sink as not run.
+void leave_out(const Settings& settings, int size, testing::As as, const std::vector<Case>& cases, std::size_t first,
+               std::size_t last, const std::string& why, const std::function<void(const Result&)>& sink);
+
+struct Gpus {
+  int count = 0;
+  std::string missing;  // one line: why the plugin cannot be tested on them; or empty
+};
+
+// Runs in a separate process, because a process that has used CUDA cannot fork ranks that use a GPU. Tries a world of
+// one rank on the first rank's GPU. It forks: call it while there is one thread. Throws Error if the plugin fails for
+// another reason than a missing device or library.
+Gpus find_gpus(const Settings& settings);
+
+// Why a world of this size is not possible; empty if it is.
+std::string why_no_world(const Settings& settings, const Gpus& gpus, int size);
 
 }  // namespace ddprun::conformance

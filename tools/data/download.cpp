@@ -1,4 +1,4 @@
-#include "tools/data/download.hpp"
+#include "tools/data/fetch.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -11,7 +11,6 @@
 #include "cli/console/units.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/words.hpp"
-#include "tools/data/download.hpp"
 
 namespace ddprun::fetch {
 namespace {

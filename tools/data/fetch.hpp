@@ -7,10 +7,46 @@
 #include <string>
 #include <vector>
 
-#include "tools/data/download.hpp"
 #include "tools/data/transfer.hpp"
 
 namespace ddprun::fetch {
+
+// A file as published: archives and .gz files are kept as they are.
+struct RemoteFile {
+  std::string name;
+  int64_t bytes = 0;
+  std::string sha256;  // 64 hexadecimal digits, lower case
+};
+
+// Receives the progress of a download, on the thread that downloads.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  // A source is tried for the first time; the part holds `bytes` already.
+  virtual void begins(const std::string& url, int64_t bytes) = 0;
+  // The part holds `bytes` now.
+  virtual void grows(int64_t bytes) = 0;
+  // A line about waiting or about a retry.
+  virtual void says(const std::string& line) = 0;
+};
+
+enum class Outcome {
+  downloaded,
+  part_was_whole,    // an earlier attempt had left it complete; no download
+  already_verified,  // the file existed
+};
+
+// Puts `file` at `<folder>/<file.name>`; creates the folder. An existing file is read and verified, never written.
+// Otherwise the bytes are appended to `<file.name>.part`, and the part is renamed once its SHA-256 is right. If another
+// process fetches the same file into the same folder, it waits for that. The URLs are tried in order; a broken
+// connection is retried, within the limits. If the SHA-256 is wrong, the part is emptied and the next URL is tried; if
+// this URL had sent only some of the bytes, it is tried again first. One thread.
+//
+// Throws Error(usage) for an existing file that is not the published one; Error(failure) if no URL works, with the
+// reason of each (the part is kept for another attempt), or if the disk fails; Error(interrupted or terminated) when it
+// is asked to stop, also while it reads an existing file (the part is kept).
+Outcome download(const RemoteFile& file, const std::string& folder, const std::vector<std::string>& urls,
+                 const Limits& limits, Stop& stop, Listener& listener);
 
 struct DataSet {
   std::string name;

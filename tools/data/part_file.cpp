@@ -1,4 +1,4 @@
-#include "tools/data/part_file.hpp"
+#include "tools/data/transfer.hpp"
 
 #include <fcntl.h>
 #include <openssl/evp.h>

@@ -7,7 +7,6 @@
 #include <stdexcept>
 
 #include "ddprun/plugin/detail/mix.hpp"
-#include "tools/lib/pattern.hpp"
 
 namespace ddprun::comm {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,9 +13,29 @@
 #include <vector>
 
 #include "comm/call.hpp"
+#include "ddprun/comm_backend.hpp"
 #include "tools/lib/buffer_memory.hpp"
 
 namespace ddprun::comm {
+
+// Each call has its own `seed`. Floating values are small integers (for product: powers of two), so that sum, min, max
+// and product are exact in every order and dtype. An average may be off by its roundings (Higham, Accuracy and
+// Stability of Numerical Algorithms, 2nd ed., lemma 3.1). Integers use all their bits. Any thread.
+struct Pattern {
+  DType dtype = DType::float32;
+  Op op = Op::sum;
+  int ranks = 1;
+  uint64_t seed = 0;
+};
+
+// Elements first, first + 1, ..., first + count - 1 of `rank` into data.
+void fill(const Pattern& pattern, int rank, std::size_t first, std::size_t count, void* data);
+
+// How many of the elements in data are not those of fill() with the same arguments.
+uint64_t wrong_copies(const Pattern& pattern, int rank, std::size_t first, std::size_t count, const void* data);
+
+// How many are not the reduction of those elements over all ranks.
+uint64_t wrong_reductions(const Pattern& pattern, std::size_t first, std::size_t count, const void* data);
 
 // Where the buffers of a case come from.
 enum class Source { backend, malloc };  // CommBackend::allocate, or malloc (on a GPU: cudaMalloc)

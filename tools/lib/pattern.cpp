@@ -1,4 +1,4 @@
-#include "tools/lib/pattern.hpp"
+#include "tools/lib/benchmark.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -10,7 +10,7 @@
 #include "record/run_dir.hpp"
 #include "tools/lib/run.hpp"
 #include "tools/lib/statistics.hpp"
-#include "tools/report/trace.hpp"
+#include "tools/report/runs.hpp"
 
 namespace ddprun::predict {
 namespace {

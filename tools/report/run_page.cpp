@@ -7,7 +7,6 @@
 #include "ddprun/error.hpp"
 #include "tools/report/report.hpp"
 #include "tools/report/runs.hpp"
-#include "tools/report/trace.hpp"
 
 namespace ddprun::report {
 namespace {

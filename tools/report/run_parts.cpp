@@ -7,7 +7,6 @@
 
 #include "tools/lib/statistics.hpp"
 #include "tools/report/runs.hpp"
-#include "tools/report/settings.hpp"
 
 namespace ddprun::report {
 namespace {

@@ -11,7 +11,6 @@
 #include "cli/console/units.hpp"
 #include "tools/lib/statistics.hpp"
 #include "tools/report/runs.hpp"
-#include "tools/report/settings.hpp"
 
 namespace ddprun::report {
 namespace {

@@ -1,13 +1,16 @@
-// The charts and tables that compare runs. Each function accepts any number of runs, and returns nothing if none of
-// them has recorded the figures.
+// The charts and tables that compare runs, and the settings in which runs differ. A function of charts or tables
+// accepts any number of runs, and returns nothing if none of them has recorded the figures.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/config/experiment.hpp"
 #include "tools/lib/run.hpp"
+#include "tools/report/chart.hpp"
 #include "tools/report/page.hpp"
 
 namespace ddprun::report {
@@ -50,5 +53,32 @@ TitledTable ranks_table(const NamedRun& run);
 TitledTable gpus_table(const NamedRun& run);
 // Versions and host, one column per run.
 TitledTable environment_table(const std::vector<NamedRun>& runs);
+
+// The value of each experiment as TOML, by key, for the keys whose values differ among the experiments that use them.
+// "not given": the key has no value; "not used": the experiment's strategy or optimizer does not use it. Without
+// experiment.name and experiment.output.
+std::map<std::string, std::vector<std::string>> differing_settings(const std::vector<config::Experiment>& experiments);
+
+// "name (value, value)": each value once, in order, and at most four of them.
+std::string differing_text(const std::string& name, const std::vector<std::string>& values);
+
+// Whether a host's cores are divided among its ranks or devices, so that fewer of them may have more threads each.
+bool divides_cores(const config::Experiment& experiment);
+
+// One step of a run's trace/trace.json, which is in the trace event format of Chrome and Perfetto.
+struct TraceEvent {
+  std::string name;  // "forward", "backward", "optimizer", "allreduce"; "ready": a bucket had all its gradients
+  int64_t rank = 0, step = 0;
+  int64_t bucket = -1, bytes = 0;  // of an allreduce; of "ready" the bucket
+  double begin = 0, end = 0;       // microseconds
+};
+
+// The events with these names and with args {"step", "bucket", "bytes"}, whose pid is the rank; others are ignored.
+// Throws Error(usage) with path and reason if the file is no such trace.
+std::vector<TraceEvent> read_trace(const std::string& path);
+
+// Forward, backward and optimizer of the last traced step and the allreduce of each bucket, two lanes per rank; times
+// in milliseconds from the step's start. Returns nothing if the run was not traced. Throws as read_trace().
+std::optional<Chart> step_timeline(const std::string& run_dir);
 
 }  // namespace ddprun::report

@@ -1,4 +1,4 @@
-#include "tools/report/settings.hpp"
+#include "tools/report/runs.hpp"
 
 #include <algorithm>
 #include <set>

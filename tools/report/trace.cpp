@@ -1,4 +1,4 @@
-#include "tools/report/trace.hpp"
+#include "tools/report/runs.hpp"
 
 #include <fmt/format.h>
 

@@ -15,7 +15,7 @@
 #include "tools/lib/run.hpp"
 #include "tools/lib/statistics.hpp"
 #include "tools/predict/links.hpp"
-#include "tools/report/trace.hpp"
+#include "tools/report/runs.hpp"
 
 namespace ddprun::tune {
 namespace {

@@ -3,7 +3,6 @@
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "testing/temp_dir.hpp"
-#include "tools/compare/differences.hpp"
 #include "tools/compare/variant.hpp"
 
 using namespace ddprun;

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "tools/conformance/runner.hpp"
+#include "tools/conformance/suite.hpp"
 
 using namespace ddprun::conformance;
 using ddprun::testing::As;

@@ -6,7 +6,7 @@
 
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
-#include "tools/data/download.hpp"
+#include "tools/data/fetch.hpp"
 #include "tools/data/server.hpp"
 #include "tools/data/some_file.hpp"
 

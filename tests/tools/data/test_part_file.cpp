@@ -4,8 +4,8 @@
 #include <atomic>
 #include <thread>
 
-#include "tools/data/part_file.hpp"
 #include "tools/data/some_file.hpp"
+#include "tools/data/transfer.hpp"
 
 using ddprun::fetch::PartFile;
 using namespace ddprun::testing;

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "tools/lib/pattern.hpp"
+#include "tools/lib/benchmark.hpp"
 
 namespace ddprun::comm {
 namespace {

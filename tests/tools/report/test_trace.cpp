@@ -6,7 +6,7 @@
 #include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "testing/temp_dir.hpp"
-#include "tools/report/trace.hpp"
+#include "tools/report/runs.hpp"
 
 using namespace ddprun;
 using nlohmann::json;
