@@ -48,8 +48,7 @@ std::string is_name(const std::string& text) {
 Words words_of(const Arguments& arguments, const std::string& prefix) {
   const bool comm = arguments.kind == "comm", model = arguments.kind == "model", c = arguments.language == "c";
   // First the names of the examples that a backend in C and a model begin with: a user's name may contain one.
-  return {{"tcp_ring", arguments.name},
-          {"lenet", arguments.name},
+  return {{model ? "lenet" : "tcp_ring", arguments.name},
           {"@NAME@", arguments.name},
           {"@KIND@", arguments.kind},
           {"@WHAT@", comm    ? "communication backend"
