@@ -59,9 +59,10 @@ void copies_the_call(Context& context) {
 
 // The last rank comes later than the others: until then no request may be done.
 void test_is_true(Context& context) {
+  CommBackend& backend = context.shared("auto");  // all ranks join it here
   Reduced vector(context, common_dtype(context.settings(), "auto"), common_op(context.settings(), "auto"), 1'000);
   vector.fill(3);
-  const auto start = [&] { return context.shared("auto").allreduce(vector.call()); };
+  const auto start = [&] { return backend.allreduce(vector.call()); };
   const auto poll = [&](Work& work, milliseconds limit) {
     const auto give_up = Clock::now() + limit;
     bool done = work.test();
