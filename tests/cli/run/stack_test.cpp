@@ -72,7 +72,7 @@ TEST_CASE("the stack of another thread names its functions, the innermost first"
   // ThreadSanitizer delays a signal, and calls the handler from its own code.
   if (stack.front().file.starts_with("libtsan")) return;
   CHECK(has({stack.front()}, "spin_here"));
-  CHECK(stack.front().file == "test_base");
+  CHECK(stack.front().file == "test_rank");
 }
 
 TEST_CASE("a crash is reported with its stack, and the signal still ends the process") {
