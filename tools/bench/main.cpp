@@ -53,8 +53,12 @@ void declare_what(CLI::App& to, Request& request) {
 void declare_sizes(CLI::App& to, Request& request) {
   const auto as_size = [](CLI::Option* option) {
     constexpr uint64_t kMost = uint64_t{1} << 40;
-    option->transform(CLI::AsSizeValue(false))->check(CLI::Range(uint64_t{1}, kMost));  // K, M and G: powers of 1024
-    return option;
+    const auto number_error = [](std::string& text) -> std::string {  // CLI11 takes a unit alone
+      return text[0] >= '0' && text[0] <= '9' ? "" : text + ": expected a number of bytes, such as 4, 64K, 1M or 2G";
+    };
+    option->transform(CLI::AsSizeValue(false));           // K, M and G: powers of 1024
+    option->transform(CLI::Validator(number_error, ""));  // runs first
+    return option->check(CLI::Range(uint64_t{1}, kMost));
   };
   auto* least = as_size(to.add_option("-b,--minbytes", request.min_bytes, "The smallest size in bytes."));
   least->type_name("SIZE")->default_str("4");
