@@ -190,7 +190,7 @@ TitledTable ranks_table(const CollectivesByRank& files, double time) {
   console::Table table(
       {{"rank", kRight}, {"host"}, {"last finished"}, {"last started"}, {"step", kRight}, {"written"}, {"because"}});
   for (const auto& [rank, file] : files) {
-    const auto last = [&](Progress progress) {
+    const auto last = [&, &file = file](Progress progress) {  // Clang 14 captures no structured binding
       const CollectiveCall* call = last_call(file, progress, time);
       return call == nullptr ? "" : fmt::format("{}: {}", call->number, describe(*call));
     };
