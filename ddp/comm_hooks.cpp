@@ -104,14 +104,14 @@ void register_comm_hook(train::GradientSync& sync, const Group& group, CommHook 
   const bool has_complete = hook.complete != nullptr;
   train::BucketHook stages;
   stages.prepare = [&reducer, buckets, group, prepare = std::move(hook.prepare)](const train::Bucket& bucket,
-                                                                              std::size_t index) {
+                                                                                 std::size_t index) {
     const torch::NoGradGuard no_grad;
     if (index == 0) buckets->resize(reducer.bucket_count());  // no bucket is being reduced
     buckets->at(index).open(reducer, bucket, index);
     if (prepare) prepare(buckets->at(index).full, group);
   };
   stages.reduce = [buckets, has_complete, group, reduce = std::move(hook.reduce)](const train::Bucket& bucket,
-                                                                               std::size_t index) {
+                                                                                  std::size_t index) {
     const torch::NoGradGuard no_grad;
     group.state().bytes = 0;
     const ForBucket for_bucket(group.state(), index);
@@ -121,7 +121,7 @@ void register_comm_hook(train::GradientSync& sync, const Group& group, CommHook 
   };
   if (has_complete) {
     stages.complete = [buckets, group, complete = std::move(hook.complete)](const train::Bucket& bucket,
-                                                                         std::size_t index) {
+                                                                            std::size_t index) {
       const torch::NoGradGuard no_grad;
       complete(buckets->at(index).full, group);
       buckets->at(index).close(bucket);

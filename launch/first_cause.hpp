@@ -47,10 +47,10 @@ ExitCode exit_code_of(const RankEnd& cause, bool users_program = false);
 // first one, and no bucket outside an allreduce. It has several lines if the rank's report has.
 std::string describe(const RankEnd& cause);
 
-// What happened on other ranks, as the end of the message. If the cause is a rank that lost its peers: the ranks at another
-// position: "; rank 1 was in step 57 phase data, ranks 2 and 3 in step 56 phase barrier"; the smallest group first,
-// because it is the likeliest cause. If the cause is a lost node: the other lost nodes. If the cause is a rank that hung:
-// the first report of a rank that waited for it. Otherwise "".
+// What happened on other ranks, as the end of the message. If the cause is a rank that lost its peers: the ranks at
+// another position: "; rank 1 was in step 57 phase data, ranks 2 and 3 in step 56 phase barrier"; the smallest group
+// first, because it is the likeliest cause. If the cause is a lost node: the other lost nodes. If the cause is a rank
+// that hung: the first report of a rank that waited for it. Otherwise "".
 std::string elsewhere(const RankEnd& cause, const std::vector<RankEnd>& ends);
 
 }  // namespace ddprun::launch

@@ -14,7 +14,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr std::chrono::microseconds kLongestPause{1000};  // between two tests for a key
-constexpr std::size_t kLongestName = 255;  // NAME_MAX of common Linux file systems
+constexpr std::size_t kLongestName = 255;                 // NAME_MAX of common Linux file systems
 
 // "key.", then the key with all characters but letters, digits, '-' and '_' as %XX. So each key has a unique name
 // without '/', different from all other files in the job's folder.

@@ -117,7 +117,7 @@ void JobOutput::write_some() {
     screen->write_some();
     if (screen->broken() == 0 || std::exchange(warned_, true)) continue;
     print(std::string("ddprun: warning: the output of the ranks is dropped from here on: ") +
-        std::strerror(screen->broken()));
+          std::strerror(screen->broken()));
   }
 }
 

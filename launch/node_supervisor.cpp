@@ -196,7 +196,7 @@ class Supervisor {
     if (job_.torchrun_variables) {
       ranks_->send(stop_signal_);
       output_.print(std::string("ddprun: stopping: the ranks get SIG") + ::sigabbrev_np(stop_signal_) + ", and have " +
-                  grace_text() + " to end (a second signal ends them at once)");
+                    grace_text() + " to end (a second signal ends them at once)");
       return;
     }
     bool begun = false;

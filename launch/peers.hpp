@@ -95,7 +95,7 @@ class Peers {
   bool open_ = true;
   int starts_ = 0;
   std::vector<NodeInfo> nodes_;
-  std::vector<Node> states_;    // by node rank; of this node only `ended` is used
+  std::vector<Node> states_;          // by node rank; of this node only `ended` is used
   Clock::time_point last_message_{};  // the server's last message
   Clock::time_point last_poll_{};     // the last call of receive()
   Clock::time_point next_ping_{};

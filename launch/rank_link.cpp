@@ -16,9 +16,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kCheckInterval{1000};  // between two checks of the progress of the ranks
-constexpr milliseconds kTurn{100};         // the longest time between two turns
-constexpr milliseconds kGather{100};       // failures that follow from the first one arrive meanwhile
-constexpr milliseconds kUntilKnown{1000};  // how long a rank that has lost a peer waits for the first cause
+constexpr milliseconds kTurn{100};            // the longest time between two turns
+constexpr milliseconds kGather{100};          // failures that follow from the first one arrive meanwhile
+constexpr milliseconds kUntilKnown{1000};     // how long a rank that has lost a peer waits for the first cause
 
 void show_own_stack() {
   send_held_signal(SIGUSR2, kShowStack);

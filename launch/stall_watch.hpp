@@ -56,7 +56,7 @@ class StallWatch {
     std::chrono::milliseconds next{0};  // report when it has been there for so long
     bool hangs = false;                 // it was reported alone
     std::optional<Clock::time_point> slow_since;
-    Clock::time_point next_slow;        // report that it is slow, not earlier
+    Clock::time_point next_slow;  // report that it is slow, not earlier
   };
 
   std::vector<Line> hanging(const std::vector<RankProgress>& ranks, Clock::time_point now);

@@ -140,9 +140,8 @@ const std::vector<Key>& keys() {
       DDPRUN_KEY(log.trace_steps, .range = {.low = 1}),
       DDPRUN_KEY(log.parity_steps, .range = {.low = 0}),
 
-      DDPRUN_KEY(faults.kind,
-                 .words = {"none", "kill", "stop", "spin", "throw", "slow", "nan_gradient", "drop", "shape", "dtype",
-                           "op", "order"}),
+      DDPRUN_KEY(faults.kind, .words = {"none", "kill", "stop", "spin", "throw", "slow", "nan_gradient", "drop",
+                                        "shape", "dtype", "op", "order"}),
       DDPRUN_KEY(faults.rank, .user = kFaults, .range = {.low = 0}),
       DDPRUN_KEY(faults.step, .user = kFaults, .range = {.low = 1}),
       DDPRUN_KEY(faults.seconds, .user = kFaults, .range = {.low = 0, .high = 24 * 60 * 60, .low_open = true}),

@@ -22,7 +22,7 @@ using ddp::join_rendezvous;
 using ddp::Rendezvous;
 
 struct Group {
-  Store* store = nullptr;                  // of the Rendezvous, or null
+  Store* store = nullptr;                          // of the Rendezvous, or null
   launch::RankLink* link = nullptr;                // of the Rendezvous, or null
   std::unique_ptr<launch::ProgressTable> table;    // under our own launcher; otherwise null
   std::shared_ptr<comm::FlightRecorder> recorder;  // of the backend; null for world size 1

@@ -35,7 +35,7 @@ class NetStore : public Store {
   std::string get(const std::string& key, milliseconds timeout) override {
     std::string value;
     const Reply reply = call(request(Request::get).text(key).number(count(timeout)), timeout,
-                            [&](ByteReader& reader) { value = reader.text(); });
+                             [&](ByteReader& reader) { value = reader.text(); });
     if (reply != Reply::late) return value;
     throw Error(ExitCode::rendezvous,
                 "store: waited " + std::to_string(count(timeout)) + " ms for the key \"" + key + "\"; nobody set it");

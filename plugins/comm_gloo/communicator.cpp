@@ -21,8 +21,7 @@ GlooCommunicator::GlooCommunicator(const Host& host, const std::vector<host::Pro
       hierarchy_(shm::Hierarchy::make(host, processes, asked_ == Algorithm::hierarchical, !asked_)),
       tuning_(tuning_for(host, hierarchy_ != nullptr && hierarchy_->is_usable() && shm::has_two_levels(processes))),
       mesh_(host, processes) {
-  const bool is_hierarchical =
-      asked_ ? asked_ == Algorithm::hierarchical : tuning_.uses(host.size(), "hierarchical");
+  const bool is_hierarchical = asked_ ? asked_ == Algorithm::hierarchical : tuning_.uses(host.size(), "hierarchical");
   if (is_hierarchical && hierarchy_ != nullptr) hierarchy_->require_usable("another algorithm of gloo");
   if (hierarchy_ != nullptr && hierarchy_->leaders().size() == 1) {
     allreduce_[static_cast<std::size_t>(Algorithm::hierarchical)].info = {"hierarchical", "memory"};

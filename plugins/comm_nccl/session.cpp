@@ -18,8 +18,7 @@ void pause(int turn) {
 }  // namespace
 
 std::shared_ptr<Session> Session::join(const Host& host, const Device& device,
-                                       const std::vector<host::Process>& processes,
-                                       const ncclUniqueId& id) {
+                                       const std::vector<host::Process>& processes, const ncclUniqueId& id) {
   const OnDevice here(device.ordinal);
   const std::shared_ptr<Session> self(new Session(host, device, processes));
   const std::shared_ptr<Session> owner(self.get(), [self](Session*) { self->close(); });

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <utility>
 
-
 namespace ddprun::ucx_backend {
 namespace {
 

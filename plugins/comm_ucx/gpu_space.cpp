@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-
 namespace ddprun::ucx_backend {
 namespace {
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <thread>
 
-
 namespace ddprun::ucx_backend {
 namespace {
 

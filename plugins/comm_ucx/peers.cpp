@@ -6,7 +6,6 @@
 #include <sstream>
 #include <utility>
 
-
 namespace ddprun::ucx_backend {
 namespace {
 

@@ -101,12 +101,12 @@ TEST_CASE("--version prints the versions of ddprun, Torch, the compiler, and eac
 TEST_CASE("plugins lists kind, name, versions, description and path; with --verbose, the options too") {
   const auto result = Workplace().ddprun({"plugins", "--verbose"});
   CHECK(result.code == 0);
-  for (const char* line : {"kind +name +version +library +about +path",
-                           "comm +gloo .*ring tree.*/libddprun_comm_gloo.so",
-                           "model +linear .*/libddprun_model_linear.so", "comm.options of gloo:",
-                           "  interface +text +- +the network interface .*", "model.options of simplenet:",
-                           "  hidden +integer +256 +1 to 1000000 +width .*", "model.options of linear: none",
-                           "data.options of mnist:", "  std +real, ... +1 +1e-6 to 1e6 .*"}) {
+  for (const char* line :
+       {"kind +name +version +library +about +path", "comm +gloo .*ring tree.*/libddprun_comm_gloo.so",
+        "model +linear .*/libddprun_model_linear.so",
+        "comm.options of gloo:", "  interface +text +- +the network interface .*",
+        "model.options of simplenet:", "  hidden +integer +256 +1 to 1000000 +width .*",
+        "model.options of linear: none", "data.options of mnist:", "  std +real, ... +1 +1e-6 to 1e6 .*"}) {
     CHECK_MESSAGE(count_lines(result.out, line) > 0, line << " in " << result.out);
   }
 }

@@ -37,7 +37,8 @@ struct Nodes {
   std::unique_ptr<Peers> join(int node, int nodes, milliseconds timeout = kLimit) const {
     return join_at(address, node, nodes, timeout);
   }
-  static std::unique_ptr<Peers> join_at(const StoreAddress& server, int node, int nodes, milliseconds timeout = kLimit) {
+  static std::unique_ptr<Peers> join_at(const StoreAddress& server, int node, int nodes,
+                                        milliseconds timeout = kLimit) {
     return std::make_unique<Peers>(server, node, nodes, NodeInfo{"host" + std::to_string(node), node + 1}, timeout);
   }
 

@@ -34,7 +34,7 @@ RankProgress at_step(int rank, int64_t step, Phase phase, int bucket = -1) {
 TEST_CASE("a rank for which others wait is named after five seconds, then after ten") {
   StallWatch watch;
   const std::vector<RankProgress> ranks = {at_step(0, 57, Phase::allreduce, 2), at_step(1, 57, Phase::allreduce, 2),
-                                        at_step(2, 57, Phase::data)};
+                                           at_step(2, 57, Phase::data)};
   const Lines line = {
       "rank 2 (host1) has been in step 57 phase data for 5 s; 2 ranks wait in step 57 phase allreduce "
       "bucket 2"};

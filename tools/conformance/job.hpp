@@ -51,7 +51,7 @@ class Job {
   console::NodeOptions options_;
   std::unique_ptr<tools::Job> processes_;
   std::unique_ptr<Store> own_store_;  // null: that of the processes
-  launch::StoreAddress at_;                   // of the store of the ranks, to which they connect themselves
+  launch::StoreAddress at_;           // of the store of the ranks, to which they connect themselves
   Store* store_ = nullptr;
   std::unique_ptr<launch::RankLink> link_;  // ends this process soon after another one
   int first_rank_ = 0;

@@ -11,13 +11,8 @@ BufferMemory::BufferMemory(int device) {
 }
 
 Collective BufferMemory::call(const void* send, void* recv, std::size_t count, DType dtype, Op op) const {
-  return {.send = send,
-          .recv = recv,
-          .count = count,
-          .dtype = dtype,
-          .op = op,
-          .memory = kind(),
-          .stream = stream_.get()};
+  return {
+      .send = send, .recv = recv, .count = count, .dtype = dtype, .op = op, .memory = kind(), .stream = stream_.get()};
 }
 
 std::shared_ptr<void> BufferMemory::allocate(std::size_t bytes) const {

@@ -21,7 +21,7 @@ struct Run {
   std::vector<record::EpochRecord> epochs;             // in order; empty if the run had no complete epoch
   std::vector<std::vector<record::StepRecord>> steps;  // by rank, for all ranks
   std::vector<std::vector<record::GpuRecord>> gpus;    // by rank; empty for a run on CPUs
-  std::map<std::string, std::string> environment;  // environment.json, numbers as text
+  std::map<std::string, std::string> environment;      // environment.json, numbers as text
 };
 
 // All of these throw Error(usage): one line with the file and, for .jsonl, the line: "<dir>/steps-rank0.jsonl:17: ...".

@@ -13,8 +13,8 @@ namespace {
 constexpr double kSegment = 512 * 1024;  // bytes: longer vectors are sent in segments; those of ucx are half as long
 constexpr double kPart = 4 << 20;        // of hierarchical: while one is sent, the host reduces the next one
 constexpr double kLargestOfDoubling = 64 * 1024;
-constexpr double kFingerprint = 32;    // bytes
-constexpr double kLargest = 1 << 30;   // bytes
+constexpr double kFingerprint = 32;   // bytes
+constexpr double kLargest = 1 << 30;  // bytes
 
 double floor_log2(int64_t n) {
   return std::bit_width(static_cast<uint64_t>(n)) - 1;

@@ -80,8 +80,7 @@ console::Table rows_of(const Histogram& histogram) {
                         {"max", kRight}});
   for (const BarSeries& series : histogram.series) {
     std::vector<std::string> row = {series.name, console::human_count(static_cast<int64_t>(series.values.size()))};
-    for (const double share : {0.0, 0.5, 0.95, 0.99, 1.0})
-      row.push_back(figure(tools::quantile(series.values, share)));
+    for (const double share : {0.0, 0.5, 0.95, 0.99, 1.0}) row.push_back(figure(tools::quantile(series.values, share)));
     table.row(row);
   }
   return table;

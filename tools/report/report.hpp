@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "tools/lib/run.hpp"
-#include "tools/lib/run.hpp"
 #include "tools/report/page.hpp"
 
 namespace ddprun::report {

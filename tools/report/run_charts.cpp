@@ -105,8 +105,7 @@ std::vector<LineSeries> step_times(const std::vector<NamedRun>& runs) {
     return times;
   }
   for (const NamedRun& run : runs) {
-    if (!run.run.steps.empty())
-      times.push_back(over_steps(run.name, tools::slowest_rank(run.run), &StepRecord::total));
+    if (!run.run.steps.empty()) times.push_back(over_steps(run.name, tools::slowest_rank(run.run), &StepRecord::total));
   }
   return times;
 }

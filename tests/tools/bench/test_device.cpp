@@ -127,7 +127,8 @@ TEST_CASE("a request that the machine or the backend cannot serve is one line, a
   refused({"--backend", "good_gpu"}, 3, "good_gpu does not support host memory: use --device cuda");
   refused({"--device", "cuda", "--backend", "good_gpu", "--ranks", "2,3"}, 3,
           "the 3 ranks of this host need GPUs up to 2, counted from 0, and this machine has 2: name the GPU");
-  refused({"--device", "cuda", "--backend", "good_gpu", "--devices", "0"}, 2, "--devices 0: expected a GPU for each of 2 ranks");
+  refused({"--device", "cuda", "--backend", "good_gpu", "--devices", "0"}, 2,
+          "--devices 0: expected a GPU for each of 2 ranks");
   refused({"--device", "cuda", "--backend", "good_gpu", "--devices", "0,5"}, 3,
           "need GPUs up to 5, counted from 0, and this machine has 2");
   refused({"--device", "cuda", "--backend", "good_gpu"}, 3, "--device cuda: an NVIDIA driver, but no device", "0");

@@ -70,8 +70,11 @@ void add_sentences(Printed& out) {
   Comparison comparison = some_comparison();
   judge(comparison, {});
   Against against = comparison.against[1];
-  for (const auto& [verdict, ratio] : {std::pair{Verdict::faster, 0.186}, {Verdict::faster, 0.8},
-                                       {Verdict::slower, 1.1}, {Verdict::slower, 4.0}, {Verdict::unclear, 1.05}}) {
+  for (const auto& [verdict, ratio] : {std::pair{Verdict::faster, 0.186},
+                                       {Verdict::faster, 0.8},
+                                       {Verdict::slower, 1.1},
+                                       {Verdict::slower, 4.0},
+                                       {Verdict::unclear, 1.05}}) {
     against.verdict = verdict;
     against.ratio = {ratio, ratio - 0.01, ratio + 0.01, 0.03};
     out.line(sentence(comparison, against));

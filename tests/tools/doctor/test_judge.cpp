@@ -127,7 +127,8 @@ TEST_CASE("a hostname that other hosts cannot use names the address to use") {
   Network found = network();
   found.host.addresses = {"127.0.1.1"};
   CHECK(brief(judge_network(found), "hostname") == "note: \"node3\" resolves to 127.0.1.1");
-  CHECK(contains(advice(judge_network(found), "hostname"), "as MASTER_ADDR, it must resolve to another address on the other hosts; or use the address 10.0.0.3"));
+  CHECK(contains(advice(judge_network(found), "hostname"),
+                 "as MASTER_ADDR, it must resolve to another address on the other hosts; or use the address 10.0.0.3"));
   found.host.addresses = {"10.9.9.9"};
   CHECK(contains(brief(judge_network(found), "hostname"), "which no interface of this host has"));
   found.host = {"node3", {}, "Name or service not known"};

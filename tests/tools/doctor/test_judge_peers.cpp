@@ -158,8 +158,7 @@ TEST_CASE("the table has a row per ordered pair, and the JSON has all values") {
   report.pairs[1].connect_errno = ECONNREFUSED;
   report.pairs[1].bandwidth_bytes_per_s.reset();
   const std::string text = peers_text(report);
-  CHECK(
-      contains(text, "node0 (rank 0)  node1 (rank 2)  eth0       10.0.0.2  40000     50.0 us      10  ok\n"));
+  CHECK(contains(text, "node0 (rank 0)  node1 (rank 2)  eth0       10.0.0.2  40000     50.0 us      10  ok\n"));
   CHECK(contains(text, "Connection refused\n"));
   const auto json = peers_json(report, judge_peers(report));
   CHECK(json["hosts"].size() == 2);
