@@ -65,7 +65,11 @@ class StoreSession : public HubClient, public std::enable_shared_from_this<Store
 
   bool is_known() const { return known_; }
   bool is_open() const { return socket_.is_open(); }
-  bool is_idle() const { return queue_.empty(); }
+  // Whether all that arrived is handled, and all answers are sent.
+  bool is_idle() const {
+    error_code ignored;
+    return queue_.empty() && socket_.available(ignored) == 0;
+  }
   Clock::time_point begin() const { return begin_; }
 
   void send(std::shared_ptr<const std::string> frame) override {
@@ -249,6 +253,7 @@ class StoreServer::Server {
     });
   }
 
+  // The launcher of node 0 sends how its ranks ended, and ends this server at once: the other nodes must get it.
   void stop_if_done() {
     const bool idle = std::all_of(sessions_.begin(), sessions_.end(),
                                   [](const auto& session) { return session->is_idle() || !session->is_open(); });

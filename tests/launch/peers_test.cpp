@@ -157,6 +157,20 @@ TEST_CASE("a node receives what another one announces, in that order") {
   CHECK(std::chrono::abs(ends[0].time - end.time) < std::chrono::seconds(5));
 }
 
+TEST_CASE("what node 0 sends last arrives, though its server ends at once") {
+  for (int round = 0; round < 100; ++round) {
+    Nodes nodes;
+    auto both = nodes.join_all(2);
+    both[1]->announce_ends({});
+    REQUIRE(turns_until(*both[0], {both[1].get()}, [&] { return both[0]->have_ended(); }));
+    both[0]->announce_ends({});
+    both[0].reset();
+    nodes.server.reset();
+    REQUIRE(turns_until(*both[1], {}, [&] { return both[1]->have_ended(); }));
+    REQUIRE_FALSE(both[1]->failing());
+  }
+}
+
 TEST_CASE("a node whose connection ends is lost for the others, and their waiting ranks end") {
   const Nodes nodes;
   const auto all = nodes.join_all(3);
