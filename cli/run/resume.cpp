@@ -71,7 +71,11 @@ class SavedRun {
         throw Error(ExitCode::usage, state.path + ": not of the same run as " + commit_.path);
       }
     }
-    assembly_.resume = Resume{{commit_, same_world(), same_parts, std::move(states)}, std::move(text)};
+    using Optimizer = train::ResumeFrom::Optimizer;
+    const Optimizer optimizer = same_parts ? Optimizer::own_part
+                                : divided  ? Optimizer::parts_of_all
+                                           : Optimizer::of_rank0;
+    assembly_.resume = Resume{{commit_, same_world(), optimizer, std::move(states)}, std::move(text)};
     if (const auto by = metadata.find(kStandardize); by != metadata.end()) {
       assembly_.standardization = data::read_standardization(by->second);
     }

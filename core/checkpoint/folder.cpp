@@ -121,7 +121,7 @@ void verify(const Commit& commit) {
 }
 
 std::vector<int> states_for(const Restoring& restoring) {
-  if (restoring.parts_move || (!restoring.same_world && restoring.rank == 0)) {
+  if (restoring.rank == 0 && (restoring.parts_move || !restoring.same_world)) {
     std::vector<int> all(static_cast<size_t>(restoring.saved));
     std::iota(all.begin(), all.end(), 0);
     return all;

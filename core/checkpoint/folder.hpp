@@ -73,8 +73,8 @@ struct Restoring {
   bool same_world = true;   // as many restore it
   bool parts_move = false;  // the optimizer's state is divided among the states, and not as these ranks divide it
 };
-// The ranks whose states this rank must read. The same number of ranks: rank 0's, which has what is common, and its
-// own. Another number: rank 0 reads all, to add up their totals; the others read rank 0's. All, if parts_move.
+// The ranks whose states this rank must read whole. Rank 0's has what is common. The same number of ranks: each rank
+// reads its own too. Another number, or parts_move: rank 0 reads and checks all, also to add up their totals.
 std::vector<int> states_for(const Restoring& restoring);
 // Reads and checks the states of these ranks. Throws what read_safetensors() throws.
 std::map<int, File> read_states(const Commit& commit, const std::vector<int>& ranks);

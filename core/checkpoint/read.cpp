@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -55,6 +56,7 @@ class FileSource final : public ByteSource {
   }
 
   uint64_t size() const override { return size_; }
+  void skip(uint64_t bytes) override { stream_.seekg(static_cast<std::streamoff>(bytes), std::ios::cur); }
   void read(void* out, uint64_t bytes) override {
     stream_.read(static_cast<char*>(out), static_cast<std::streamsize>(bytes));
     if (!stream_) throw_file_error("read " + std::to_string(bytes) + " bytes from", path_, errno != 0 ? errno : EIO);
@@ -68,8 +70,14 @@ class FileSource final : public ByteSource {
 
 class Reader {
  public:
-  Reader(ByteSource& source, const std::string& path, bool require_checksums)
-      : source_(source), path_(path), require_checksums_(require_checksums), size_(source.size()) {}
+  // wanted: whether to read the tensor of this name; null: all.
+  Reader(ByteSource& source, const std::string& path, bool require_checksums,
+         std::function<bool(const std::string&)> wanted = nullptr)
+      : source_(source),
+        path_(path),
+        require_checksums_(require_checksums),
+        size_(source.size()),
+        wanted_(std::move(wanted)) {}
 
   File read() {
     const std::string header = read_header();
@@ -78,6 +86,10 @@ class Reader {
     File file;
     file.path = path_;
     for (Entry& entry : entries) {
+      if (wanted_ && !wanted_(entry.tensor.name)) {
+        source_.skip(entry.range.end - entry.range.begin);
+        continue;
+      }
       read_tensor(entry);
       file.tensors.push_back(std::move(entry.tensor));
     }
@@ -225,11 +237,17 @@ class Reader {
   const std::string& path_;
   const bool require_checksums_;
   const uint64_t size_;
+  const std::function<bool(const std::string&)> wanted_;
   uint64_t data_bytes_ = 0;
   Metadata metadata_;
 };
 
 }  // namespace
+
+void ByteSource::skip(uint64_t bytes) {
+  std::vector<std::byte> passed(bytes);
+  read(passed.data(), bytes);
+}
 
 std::unique_ptr<ByteSource> open_file(const std::string& path) {
   return std::make_unique<FileSource>(path);
@@ -238,6 +256,11 @@ std::unique_ptr<ByteSource> open_file(const std::string& path) {
 File read_safetensors(const std::string& path, bool require_checksums) {
   FileSource source(path);
   return read_safetensors(source, path, require_checksums);
+}
+
+File read_some_tensors(const std::string& path, const std::function<bool(const std::string& name)>& wanted) {
+  FileSource source(path);
+  return Reader(source, path, true, wanted).read();
 }
 
 File read_safetensors(ByteSource& source, const std::string& path, bool require_checksums) {

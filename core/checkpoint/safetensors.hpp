@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -61,6 +62,8 @@ class ByteSource {
   virtual uint64_t size() const = 0;
   // The next bytes. Throws Error(failure) if reading fails.
   virtual void read(void* out, uint64_t bytes) = 0;
+  // Passes over the next bytes. Reads them, unless the source has a faster way.
+  virtual void skip(uint64_t bytes);
 };
 // Throws Error(usage) if there is no such file, and Error(failure) if it cannot be opened.
 std::unique_ptr<ByteSource> open_file(const std::string& path);
@@ -71,7 +74,10 @@ std::unique_ptr<ByteSource> open_file(const std::string& path);
 // require_checksums is set. Throws Error(usage) that names the file and, if possible, the tensor; Error(failure) if
 // reading itself fails.
 File read_safetensors(const std::string& path, bool require_checksums = true);
-// The same for bytes from `source`; `path` is the name of the file.
+// The same for a part of a large file: only the tensors whose names `wanted` accepts. The bytes of the others are
+// neither read nor checked.
+File read_some_tensors(const std::string& path, const std::function<bool(const std::string& name)>& wanted);
+// The whole file from `source`; `path` is the name of the file.
 File read_safetensors(ByteSource& source, const std::string& path, bool require_checksums);
 
 }  // namespace ddprun::checkpoint

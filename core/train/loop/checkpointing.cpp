@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/detail/mix.hpp"
@@ -158,24 +159,44 @@ class RunCheckpointer final : public Checkpointer {
     return all;
   }
 
-  // Rank 0's state has the optimizer's, or under ZeRO each has a part.
   void restore_optimizer(std::map<int, File>& states) {
-    if (options_.resume->same_parts) {
+    using In = ResumeFrom::Optimizer;
+    if (options_.resume->optimizer == In::own_part) {
       return load_optimizer_state(state_.optimizer, state_.shard.value(), states.at(state_.rank), kOptimizer);
     }
-    File whole{{}, {}, states.at(0).path};
-    for (auto& [rank, file] : states) {
-      for (checkpoint::Tensor& tensor : file.tensors) {
-        if (tensor.name.starts_with(kOptimizer)) whole.tensors.push_back(std::move(tensor));
+    const int64_t savers = options_.resume->optimizer == In::of_rank0 ? 1 : integer_of(states.at(0), "world");
+    File kept{{}, {}, states.at(0).path};
+    for (int saver = 0; saver < static_cast<int>(savers); ++saver) {
+      File part;
+      const auto whole = states.find(saver);
+      if (whole == states.end()) part = read_kept(saver);
+      for (checkpoint::Tensor& tensor : (whole == states.end() ? part : whole->second).tensors) {
+        if (tensor.name.starts_with(kOptimizer)) kept.tensors.push_back(std::move(tensor));
       }
     }
-    load_optimizer_state(state_.optimizer, state_.parameters, whole, kOptimizer);
+    load_optimizer_state(state_.optimizer, state_.parameters, kept, kOptimizer);
     if (!state_.shard) return;
     for (const NamedTensor& parameter : state_.parameters) {
       const auto is_it = [&](const NamedTensor& kept) { return kept.name == parameter.name; };
       if (std::any_of(state_.shard->begin(), state_.shard->end(), is_it)) continue;
       state_.optimizer.state().erase(parameter.tensor.unsafeGetTensorImpl());
     }
+  }
+
+  // Of another rank's state, the optimizer's state of the parameters for which this rank keeps it. A longer name that
+  // begins with that of a kept parameter is read too.
+  File read_kept(int saver) const {
+    std::set<std::string> names;
+    for (const NamedTensor& parameter : state_.shard ? *state_.shard : state_.parameters) {
+      names.insert(kOptimizer + parameter.name);
+    }
+    const auto is_kept = [&](const std::string& name) {
+      for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+        if (names.contains(name.substr(0, dot))) return true;
+      }
+      return false;
+    };
+    return checkpoint::read_some_tensors(checkpoint::state_path(options_.resume->commit, saver), is_kept);
   }
 
   Position restore_rank(const File& file) {

@@ -97,8 +97,10 @@ struct ResumeFrom {
   // for bit. Otherwise the checkpoint is at the end of an epoch: all ranks restore weights and optimizer from it, and
   // random states are seeded again.
   bool same_world = true;
-  // Under ZeRO on the same ranks: each rank's state has the part of the optimizer's state that the rank keeps.
-  bool same_parts = false;
+  // Where the optimizer's state is: whole in rank 0's state, or under ZeRO divided among the states of all ranks. Each
+  // rank then has its own part, or, if the ranks now divide it in another way, reads what it keeps from all of them.
+  enum class Optimizer { of_rank0, own_part, parts_of_all };
+  Optimizer optimizer = Optimizer::of_rank0;
   std::map<int, checkpoint::File> states = {};  // checkpoint::states_for() this rank
 };
 
