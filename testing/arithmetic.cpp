@@ -7,6 +7,8 @@
 #include <limits>
 #include <sstream>
 
+#include "ddprun/plugin/detail/mix.hpp"
+
 namespace ddprun::conformance {
 namespace {
 
@@ -60,14 +62,6 @@ uint64_t encode(const Format& format, long double real) {
   // The implied bit adds 1 to the exponent field; a subnormal has no implied bit and stays at 0.
   const auto field = static_cast<uint64_t>(exponent - format.min_exponent);
   return sign | ((field << stored) + significand);
-}
-
-// splitmix64's finalizer (Steele, Lea, Flood 2014): neighbouring arguments give unrelated results.
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
 }
 
 long double real_contribution(DType dtype, Op op, uint64_t hash, int rank, std::size_t index) {
