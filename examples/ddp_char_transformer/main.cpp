@@ -18,8 +18,7 @@ constexpr int64_t kBatch = 32;  // sequences in the global batch, if the world s
 constexpr int kWarmUp = 50;     // steps
 constexpr double kLearningRate = 5e-3;
 
-// Attention to earlier characters, then two linear layers (Vaswani et al. 2017). Each is a residual branch that begins
-// with LayerNorm (Xiong et al. 2020).
+// Attention to earlier characters, then two linear layers: residual branches with LayerNorm first (Xiong et al. 2020).
 struct Block : torch::nn::Module {
   Block()
       : attention_norm(register_module("attention_norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({kWidth})))),
