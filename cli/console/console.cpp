@@ -11,9 +11,6 @@
 namespace ddprun::console {
 namespace {
 
-std::string percent(double fraction) {
-  return fmt::format("{:.2f} %", 100 * fraction);
-}
 bool known(double value) {
   return !std::isnan(value);
 }
@@ -80,7 +77,7 @@ void add_split(Table& table, const record::Summary& summary) {
   table.row({"average step", human_time(step), "100.0 %"});
   double rest = step;
   const auto row = [&](const std::string& name, double value) {
-    table.row({name, human_time(value), step > 0 ? fmt::format("{:.1f} %", 100 * value / step) : ""});
+    table.row({name, human_time(value), step > 0 ? percent(value / step, 1) : ""});
   };
   const auto part = [&](const char* name, double value) {
     if (!known(value)) return;
@@ -164,9 +161,9 @@ std::string epoch_line(const record::EpochRecord& epoch) {
 
 std::string summary_table(const record::Summary& summary) {
   Table table({{"", Align::left}, {"", Align::right}, {"", Align::right}});
-  if (known(summary.test_accuracy)) table.row({"test accuracy", percent(summary.test_accuracy)});
+  if (known(summary.test_accuracy)) table.row({"test accuracy", percent(summary.test_accuracy, 2)});
   if (known(summary.test_loss)) table.row({"test loss", human_number(summary.test_loss)});
-  if (known(summary.validation_accuracy)) table.row({"validation accuracy", percent(summary.validation_accuracy)});
+  if (known(summary.validation_accuracy)) table.row({"validation accuracy", percent(summary.validation_accuracy, 2)});
   if (known(summary.validation_loss)) table.row({"validation loss", human_number(summary.validation_loss)});
   if (known(summary.train_loss)) table.row({"train loss", human_number(summary.train_loss)});
   if (known(summary.total_time)) table.row({"total time", human_time(summary.total_time)});

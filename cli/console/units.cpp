@@ -71,6 +71,10 @@ std::string human_rate(double samples_per_second) {
   return human_count(std::llround(samples_per_second)) + " samples/s";
 }
 
+std::string percent(double share, int decimals) {
+  return fmt::format("{:.{}f} %", 100 * share, decimals);
+}
+
 std::string human_bandwidth(double bytes_per_second) {
   if (!std::isfinite(bytes_per_second)) return "-";
   if (bytes_per_second < 999.5) return three_digits(bytes_per_second) + " B/s";

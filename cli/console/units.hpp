@@ -18,6 +18,8 @@ std::string human_count(int64_t count);
 std::string human_number(double value);
 // Samples per second: "61,234 samples/s"; below 100 with decimals: "12.3 samples/s".
 std::string human_rate(double samples_per_second);
+// A share of 1: "12.3 %".
+std::string percent(double share, int decimals);
 // Powers of 1000, as nccl-tests counts bandwidth: "3.41 MB/s", "12.5 GB/s". NaN gives "-".
 std::string human_bandwidth(double bytes_per_second);
 

@@ -55,7 +55,7 @@ PairParity parity_of(const Member& base, const Member& member) {
 std::string in_words(double speed) {
   if (speed >= 2) return fmt::format("{:.1f} times as fast as", speed);
   if (speed <= 0.5) return fmt::format("{:.2f} times as fast as", speed);
-  return fmt::format("{:.1f} % {} than", 100 * std::abs(speed - 1), speed > 1 ? "faster" : "slower");
+  return console::percent(std::abs(speed - 1), 1) + (speed > 1 ? " faster than" : " slower than");
 }
 
 // The larger of both sides' medians.
@@ -234,8 +234,8 @@ std::string sentence(const Comparison& comparison, const Against& against) {
     text += " As the only comparison it would be a difference; among several, it can be chance.";
   }
   if (against.verdict == Verdict::disturbed) {
-    text += fmt::format(" Other programs used {:.0f} % of a machine's CPU time, which can explain this difference.",
-                        100 * other_cpu(base, member));
+    text += fmt::format(" Other programs used {} of a machine's CPU time, which can explain this difference.",
+                        console::percent(other_cpu(base, member), 0));
   }
   return text;
 }

@@ -99,7 +99,7 @@ constexpr double kLeastShown = 0.0005;
 // Enough digits to show the difference between 0.4 and 0.
 std::string share_text(double share) {
   if (share > 0 && share < kLeastShown) return "less than 0.1 %";
-  return fmt::format("{:.{}f} %", 100 * share, share < 0.0095 ? 1 : 0);
+  return console::percent(share, share < 0.0095 ? 1 : 0);
 }
 
 }  // namespace

@@ -5,15 +5,14 @@
 #include <algorithm>
 
 #include "cli/console/units.hpp"
-#include "tools/lib/statistics.hpp"
 #include "tools/report/runs.hpp"
 
 namespace ddprun::compare {
 namespace {
 
 using console::Align;
+using console::percent;
 using console::Table;
-using tools::percent;
 
 double workers_of(const Member& member) {
   return static_cast<double>(compare::workers_of(member.variant.loaded.experiment));
@@ -39,20 +38,20 @@ const std::vector<Row>& rows() {
   static const std::vector<Row> all = {
       {"total time", [](const Figures& f, const Speedup&) { return seconds(f.total_time); }},
       {"average batch", [](const Figures& f, const Speedup&) { return seconds(f.step); }},
-      {"time saved", [](const Figures&, const Speedup& s) { return percent(s.time_saved()); }},
+      {"time saved", [](const Figures&, const Speedup& s) { return percent(s.time_saved(), 1); }},
       {"throughput", [](const Figures& f, const Speedup&) { return console::human_rate(f.throughput); }},
-      {"throughput gain", [](const Figures&, const Speedup& s) { return percent(s.speedup - 1); }},
+      {"throughput gain", [](const Figures&, const Speedup& s) { return percent(s.speedup - 1, 1); }},
       {"speed-up", [](const Figures&, const Speedup& s) { return fmt::format("{:.2f}x", s.speedup); }},
       {"ideal speed-up", [](const Figures&, const Speedup& s) { return fmt::format("{:.2f}x", s.workers); }},
-      {"efficiency", [](const Figures&, const Speedup& s) { return percent(s.efficiency()); }},
+      {"efficiency", [](const Figures&, const Speedup& s) { return percent(s.efficiency(), 1); }},
       {"compute",
        [](const Figures& f, const Speedup&) { return f.split.graph > 0 ? "-" : seconds(f.split.compute()); }},
       {"data wait", [](const Figures& f, const Speedup&) { return seconds(f.split.data); }},
       {"compute share",
        [](const Figures& f, const Speedup&) {
-         return f.split.graph > 0 ? "-" : percent(f.split.compute() / f.split.total());
+         return f.split.graph > 0 ? "-" : percent(f.split.compute() / f.split.total(), 1);
        }},
-      {"data share", [](const Figures& f, const Speedup&) { return percent(f.split.data / f.split.total()); }},
+      {"data share", [](const Figures& f, const Speedup&) { return percent(f.split.data / f.split.total(), 1); }},
       {"bound", [](const Figures& f, const Speedup&) { return std::string(bound_of(f.split)); }}};
   return all;
 }

@@ -208,16 +208,16 @@ std::vector<std::string> warnings(const Comparison& comparison) {
   }
   if (most > tools::kDisturbing) {
     lines.push_back(
-        fmt::format("Other programs used up to {:.0f} % of a machine's CPU time during a run. Stop them, "
+        fmt::format("Other programs used up to {} of a machine's CPU time during a run. Stop them, "
                     "and measure again.",
-                    100 * most));
+                    console::percent(most, 0)));
   }
   for (const auto& [member, speedup] : speedups_of(comparison)) {
     if (!(speedup.efficiency() > kCredible)) continue;
     lines.push_back(
-        fmt::format("{} has an efficiency of {:.0f} %. More than 100 % is rare: check that the run with one "
+        fmt::format("{} has an efficiency of {}. More than 100 % is rare: check that the run with one "
                     "worker had the cores to itself, and its threads (launch.threads).",
-                    member->variant.name, 100 * speedup.efficiency()));
+                    member->variant.name, console::percent(speedup.efficiency(), 0)));
   }
   for (const Against& against : comparison.against) {
     if (comparison.members[against.member].twin && is_decided(against.verdict)) {
@@ -261,9 +261,8 @@ std::string text(const GateResult& result) {
                   ratio, result.ratio.low, result.ratio.high, result.interleaved ? "" : ", not interleaved");
   if (result.disturbance > 0) {
     return line +
-           fmt::format(
-               "; other programs used {:.0f} % of a machine's CPU time, which can explain the distance to the bound",
-               100 * result.disturbance);
+           fmt::format("; other programs used {} of a machine's CPU time, which can explain the distance to the bound",
+                       console::percent(result.disturbance, 0));
   }
   const bool value_keeps =
       result.gate.at_most ? result.ratio.value <= result.gate.bound : result.ratio.value >= result.gate.bound;

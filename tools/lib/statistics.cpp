@@ -1,7 +1,5 @@
 #include "tools/lib/statistics.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -21,10 +19,6 @@ double quantile(std::vector<double> samples, double probability) {
 
 double median(std::vector<double> samples) {
   return quantile(std::move(samples), 0.5);
-}
-
-std::string percent(double share) {
-  return fmt::format("{:.1f} %", 100 * share);
 }
 
 }  // namespace ddprun::tools

@@ -1,7 +1,6 @@
-// Statistics of samples, and a share in words.
+// Statistics of samples.
 #pragma once
 
-#include <string>
 #include <vector>
 
 namespace ddprun::tools {
@@ -10,8 +9,5 @@ namespace ddprun::tools {
 // Fan 1996, type 7, the default of R and NumPy). NaN for no samples.
 double quantile(std::vector<double> samples, double probability);
 double median(std::vector<double> samples);
-
-// "12.3 %".
-std::string percent(double share);
 
 }  // namespace ddprun::tools

@@ -15,8 +15,8 @@ namespace {
 
 using console::human_bytes;
 using console::human_time;
+using console::percent;
 using nlohmann::ordered_json;
-using tools::percent;
 
 struct FitError {
   double median = 0, most = 0;
@@ -44,7 +44,7 @@ console::Table table_of(const Method& method) {
   for (const Predicted& row : method.rows) {
     table.row({std::to_string(row.shape.ranks()), shape_of(row.shape), human_time(row.step.value),
                human_time(row.step.low) + " .. " + human_time(row.step.high), report::figure(row.throughput.value),
-               percent(row.efficiency.value), human_time(row.exposed.value)});
+               percent(row.efficiency.value, 1), human_time(row.exposed.value)});
   }
   return table;
 }
@@ -60,8 +60,8 @@ console::Table table_of_links(const Forecast& forecast) {
   for (const FittedLink& link : forecast.links) {
     const FitError error = error_of(link);
     table.row({link.text(), link.link.alpha > 0 ? human_time(link.link.alpha) : "-",
-               console::human_bandwidth(1 / link.link.beta), std::to_string(link.rows.size()), percent(error.median),
-               percent(error.most)});
+               console::human_bandwidth(1 / link.link.beta), std::to_string(link.rows.size()), percent(error.median, 1),
+               percent(error.most, 1)});
   }
   return table;
 }
@@ -81,7 +81,7 @@ std::string about_step(const Forecast& forecast) {
 std::string about_amdahl(const Forecast& forecast) {
   const double samples = forecast.recording.samples;
   const std::string text = fmt::format("Amdahl: {} of this step (the optimizer) would not get shorter with more ranks.",
-                                       percent(forecast.serial()));
+                                       percent(forecast.serial(), 1));
   if (samples <= 1) return text + " More ranks cannot divide its only sample.";
   return text + fmt::format(
                     " Without communication, {:.0f} ranks with one of its samples each would be {:.1f} times as fast "

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "cli/console/units.hpp"
 #include "tools/lib/statistics.hpp"
 #include "tools/report/runs.hpp"
 
@@ -107,8 +108,8 @@ console::Table scaling_table(const Ways& ways, const Point& base) {
   for (const auto& [way, throughputs] : ways) {
     for (const Point point : medians(throughputs)) {
       const double gain = point.y / base.y;
-      table.row({name_of(way), figure(point.x), figure(point.y), figure(gain),
-                 fmt::format("{:.1f} %", 100 * gain * base.x / point.x)});
+      table.row(
+          {name_of(way), figure(point.x), figure(point.y), figure(gain), console::percent(gain * base.x / point.x, 1)});
     }
   }
   return table;

@@ -19,7 +19,7 @@ using record::StepRecord;
 using record::Summary;
 
 std::string percent(double share) {
-  return std::isfinite(share) ? fmt::format("{:.2f} %", 100 * share) : "";
+  return std::isfinite(share) ? console::percent(share, 2) : "";
 }
 std::string loss(double value) {
   return std::isfinite(value) ? fmt::format("{:.4f}", value) : "";

@@ -60,7 +60,7 @@ std::string outcome_text(const TrialResult& result, const std::string& by) {
   const std::string set = set_of(by);
   const double loss = metric_of(result, set + ".loss"), accuracy = metric_of(result, set + ".accuracy");
   if (std::isfinite(loss)) text += ", " + set + " loss " + report::figure(loss);
-  if (std::isfinite(accuracy)) text += fmt::format(", {} accuracy {:.2f} %", set, 100 * accuracy);
+  if (std::isfinite(accuracy)) text += ", " + set + " accuracy " + console::percent(accuracy, 2);
   return text;
 }
 
@@ -93,9 +93,9 @@ console::Table sweep_table(const Request& request, const std::vector<TrialResult
   console::Table table(columns);
   for (const TrialResult& result : results) {
     std::vector<std::string> cells = result.values;
-    const double accuracy = 100 * metric_of(result, set + ".accuracy");
+    const double accuracy = metric_of(result, set + ".accuracy");
     cells.push_back(report::figure(metric_of(result, set + ".loss")));
-    cells.push_back(std::isfinite(accuracy) ? fmt::format("{:.2f} %", accuracy) : "-");
+    cells.push_back(std::isfinite(accuracy) ? console::percent(accuracy, 2) : "-");
     cells.push_back(console::human_rate(result.throughput));
     cells.push_back(console::human_time(result.total_time));
     cells.push_back(result.outcome == Outcome::failed    ? "failed: " + result.cause

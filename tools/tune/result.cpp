@@ -94,13 +94,14 @@ std::string about_choice(const Result& result) {
   text += "\n\n";
   if (result.other_cpu > tools::kDisturbing) {
     text += fmt::format(
-        "Other programs used {:.0f} % of this machine's CPU time meanwhile, so these times are longer than on a quiet "
+        "Other programs used {} of this machine's CPU time meanwhile, so these times are longer than on a quiet "
         "machine, and other settings may be best there. Stop them, and tune again.\n",
-        100 * result.other_cpu);
+        console::percent(result.other_cpu, 0));
   }
   text += fmt::format("expected with the config as it is: {}\n", step_text(result, result.own));
   if (result.changes().empty()) {
-    return text + fmt::format("nothing is expected to be more than {:.0f} % faster: keep the config\n", 100 * kNoise);
+    return text +
+           fmt::format("nothing is expected to be more than {} faster: keep the config\n", console::percent(kNoise, 0));
   }
   return text + fmt::format("expected with the lines below:     {}\n\n{}", step_text(result, result.chosen),
                             to_toml(result.changes()));
