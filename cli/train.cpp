@@ -10,6 +10,7 @@
 #include "cli/config/text.hpp"
 #include "cli/console/program.hpp"
 #include "cli/console/progress_bar.hpp"
+#include "cli/console/units.hpp"
 #include "cli/run/run.hpp"
 #include "ddprun/plugin/host_identity.hpp"
 #include "launch/signals.hpp"
@@ -82,7 +83,7 @@ void remove_left_overs(const std::vector<std::string>& runs) {
 void report_shared_cores(int nproc) {
   const int cores = usable_cores();
   if (nproc <= cores) return;
-  log::info(std::to_string(nproc) + " ranks share " + std::to_string(cores) + (cores == 1 ? " core" : " cores") +
+  log::info(std::to_string(nproc) + " ranks share " + console::several(cores, "core") +
             ": their times are not those of ranks with a core each; a step may take " +
             std::to_string((nproc + cores - 1) / cores) + " times as long, or more");
 }
@@ -185,8 +186,7 @@ ExitCode train(const Arguments& arguments) {
     if (!own && world->rank == 0) {
       name_unused_keys(loaded);
       report_choice_by_test_set(loaded.experiment);
-      log::info(world->launcher + " has started " + std::to_string(world->size) +
-                (world->size == 1 ? " rank" : " ranks") +
+      log::info(world->launcher + " has started " + console::several(world->size, "rank") +
                 (loaded.sources.given("launch.nproc") ? "; launch.nproc is not used" : ""));
     }
     const bool own_log = !own || run_dir == nullptr;  // no launcher of this host keeps it

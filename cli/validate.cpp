@@ -1,6 +1,7 @@
 #include <cstdio>
 
 #include "cli/commands.hpp"
+#include "cli/console/units.hpp"
 #include "cli/run/run.hpp"
 #include "launch/failure.hpp"
 
@@ -15,7 +16,7 @@ void validate_file(const std::string& file, const Arguments& arguments) {
   run::check(loaded, plugin::Registry::standard(arguments.plugin_paths), ranks);
   const auto& data = loaded.experiment.data;
   const int64_t batch = data.batch_per == "rank" ? data.batch_size : data.batch_size / ranks;
-  std::printf("%s: ok: %d rank%s, %lld samples per rank and step\n", file.c_str(), ranks, ranks == 1 ? "" : "s",
+  std::printf("%s: ok: %s, %lld samples per rank and step\n", file.c_str(), console::several(ranks, "rank").c_str(),
               static_cast<long long>(batch));
 }
 

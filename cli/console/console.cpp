@@ -15,8 +15,8 @@ bool known(double value) {
   return !std::isnan(value);
 }
 
-// "1 epoch", "3 epochs"
-std::string several(int64_t count, const char* thing) {
+// several(), with thousands separators
+std::string counted(int64_t count, const char* thing) {
   return human_count(count) + " " + thing + (count == 1 ? "" : "s");
 }
 
@@ -40,16 +40,16 @@ std::string batch_of(const Banner& banner) {
 
 std::string device_of(const Banner& banner) {
   if (banner.device != "cpu") return banner.device;  // a GPU's work is not done by these threads
-  const std::string threads = several(banner.threads, "thread");
+  const std::string threads = counted(banner.threads, "thread");
   const std::string policy = banner.wait_policy.empty() ? "" : ", OMP_WAIT_POLICY=" + banner.wait_policy;
   if (banner.devices == 0) return fmt::format("{}, {} per rank{}", banner.device, threads, policy);
-  return fmt::format("{}, {} of {}{}", banner.device, several(banner.devices, "device"), threads, policy);
+  return fmt::format("{}, {} of {}{}", banner.device, counted(banner.devices, "device"), threads, policy);
 }
 
 std::string data_of(const Banner& banner) {
-  std::string text = banner.data + ", " + several(banner.train_samples, "training sample");
-  if (banner.validation_samples > 0) text += ", " + several(banner.validation_samples, "validation sample");
-  if (banner.test_samples > 0) text += ", " + several(banner.test_samples, "test sample");
+  std::string text = banner.data + ", " + counted(banner.train_samples, "training sample");
+  if (banner.validation_samples > 0) text += ", " + counted(banner.validation_samples, "validation sample");
+  if (banner.test_samples > 0) text += ", " + counted(banner.test_samples, "test sample");
   if (!banner.settings.data.empty()) text += "; " + banner.settings.data;
   return text;
 }
@@ -61,8 +61,8 @@ std::string optimizer_of(const Banner& banner) {
 }
 
 std::string length_of(const Banner& banner) {
-  if (banner.steps > 0) return several(banner.steps, "step") + ", an epoch has " + human_count(banner.steps_per_epoch);
-  return several(banner.epochs, "epoch") + " of " + several(banner.steps_per_epoch, "step");
+  if (banner.steps > 0) return counted(banner.steps, "step") + ", an epoch has " + human_count(banner.steps_per_epoch);
+  return counted(banner.epochs, "epoch") + " of " + counted(banner.steps_per_epoch, "step");
 }
 
 std::string step_lines_of(const Banner& banner) {
@@ -114,7 +114,7 @@ std::string communication_of(const record::Summary& summary) {
 std::string banner(const Banner& banner) {
   Table table({{"", Align::left}, {"", Align::left}});
   table.row({"experiment", fmt::format("{}, seed {}", banner.name, banner.seed)});
-  table.row({"model", banner.model + ", " + several(banner.parameters, "parameter")});
+  table.row({"model", banner.model + ", " + counted(banner.parameters, "parameter")});
   table.row({"data", data_of(banner)});
   table.row({"strategy", strategy_of(banner)});
   table.row({"optimizer", optimizer_of(banner)});

@@ -59,6 +59,10 @@ std::string human_count(int64_t count) {
   return text;
 }
 
+std::string several(int64_t count, const std::string& thing) {
+  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
 std::string human_number(double value) {
   const double size = std::abs(value);
   if (size == 0 || (size >= 0.1 && size < 1e6) || !std::isfinite(value)) return fmt::format("{:.4f}", value);

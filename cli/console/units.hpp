@@ -14,6 +14,8 @@ std::string human_time_left(double seconds);
 std::string human_bytes(int64_t bytes);
 // Thousands separated by commas: "60,000".
 std::string human_count(int64_t count);
+// "1 epoch", "3 epochs", "60000 samples".
+std::string several(int64_t count, const std::string& thing);
 // A loss or another figure with at least four significant digits: "0.4321", "2.3026", "0.009500", "1.234e-05".
 std::string human_number(double value);
 // Samples per second: "61,234 samples/s"; below 100 with decimals: "12.3 samples/s".

@@ -1,5 +1,6 @@
 #include "cli/run/assembly.hpp"
 
+#include "cli/console/units.hpp"
 #include "comm/plugin_backend.hpp"
 #include "data/datasets.hpp"
 #include "ddprun/error.hpp"
@@ -108,8 +109,8 @@ void collect_metrics(Errors& errors, const Assembly& assembly) {
 std::string channels_last_error(const Dataset& dataset) {
   const std::size_t dimensions = dataset.input().shape.size();
   if (dimensions == 3) return "";
-  return "is for pictures (channels, height, width), but a sample of this data set has " + std::to_string(dimensions) +
-         (dimensions == 1 ? " dimension" : " dimensions") + "; set it to false";
+  return "is for pictures (channels, height, width), but a sample of this data set has " +
+         console::several(static_cast<int64_t>(dimensions), "dimension") + "; set it to false";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/subprocess.hpp"
+#include "cli/console/units.hpp"
 #include "cli/run/run.hpp"
 #include "cuda/driver.hpp"
 #include "ddprun/plugin/host_identity.hpp"
@@ -33,7 +34,7 @@ std::vector<int> gpus_of(const config::Experiment& experiment, int local_rank, i
   const std::size_t there = cuda::gpus().size();
   if (devices.empty() && static_cast<std::size_t>(count) > there) {
     throw Error(ExitCode::plugin, "strategy.devices = " + std::to_string(count) + ", but this machine has " +
-                                      std::to_string(there) + (there == 1 ? " GPU" : " GPUs") +
+                                      console::several(static_cast<int64_t>(there), "GPU") +
                                       ": use at most as many, or name the GPU of each replica in launch.devices");
   }
   for (int device = 0; device < count; ++device) gpus.push_back(cuda::device_of(devices, device, count));

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/version.hpp"
+#include "cli/console/units.hpp"
 #include "train/loop/position.hpp"
 #include "train/tensor/weights.hpp"
 
@@ -13,10 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string kKey = "checkpoint.resume", kConfig = "config.", kZero = "strategy.zero";
-
-std::string several(int64_t count, const std::string& thing) {
-  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
-}
 
 bool complete(const checkpoint::File& state) {
   return train::integer_of(state, "step_of_epoch") >= train::integer_of(state, "steps_per_epoch");
@@ -118,7 +115,7 @@ class SavedRun {
     }
     const int64_t here = assembly_.data.train->size();
     if (here != samples) {
-      refuse("data.name", "has " + several(here, "training sample") + " here, and " + std::to_string(samples) +
+      refuse("data.name", "has " + console::several(here, "training sample") + " here, and " + std::to_string(samples) +
                               " in the run of " + commit_.path);
     }
   }
@@ -163,7 +160,7 @@ class SavedRun {
       text += "; PowerSGD starts anew: not bit for bit what a run without a stop would compute";
     }
     if (same_world()) return text;
-    return text + "; on " + several(world_, "rank") + " (were " + std::to_string(saved_world_) +
+    return text + "; on " + console::several(world_, "rank") + " (were " + std::to_string(saved_world_) +
            "): not bit for bit what those would compute";
   }
 
@@ -184,7 +181,7 @@ std::string at_the_end(const config::Experiment::Train& plan, const checkpoint::
   const bool ended = plan.epochs ? epochs >= *plan.epochs : steps >= plan.steps.value_or(0);
   if (!ended) return "";
   return "nothing is left to train: " + commit + " has " +
-         (plan.epochs ? several(epochs, "epoch") : several(steps, "step"));
+         (plan.epochs ? console::several(epochs, "epoch") : console::several(steps, "step"));
 }
 
 void prepare_resume(Assembly& assembly, int world, std::optional<int> rank) {

@@ -5,6 +5,7 @@
 
 #include "base/log.hpp"
 #include "cli/config/text.hpp"
+#include "cli/console/units.hpp"
 #include "ddp/group_state.hpp"
 #include "ddprun/sync_batch_norm.hpp"
 #include "ddprun/zero.hpp"
@@ -73,9 +74,8 @@ std::vector<int64_t> steps_to_trace(const config::Loaded& loaded, int64_t steps_
   const std::vector<int64_t>& chosen = loaded.experiment.log.trace_steps;
   const int64_t steps = steps_of(loaded.experiment.train, steps_per_epoch);
   if (!chosen.empty() && *std::max_element(chosen.begin(), chosen.end()) > steps) {
-    throw Error(ExitCode::usage,
-                config::error(loaded.sources, "log.trace_steps",
-                              "the run has only " + std::to_string(steps) + (steps == 1 ? " step" : " steps")));
+    throw Error(ExitCode::usage, config::error(loaded.sources, "log.trace_steps",
+                                               "the run has only " + console::several(steps, "step")));
   }
   return chosen;
 }

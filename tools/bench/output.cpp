@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "cli/console/table.hpp"
+#include "cli/console/units.hpp"
 #include "comm/plugin_backend.hpp"
 #include "cuda/driver.hpp"
 #include "ddprun/plugin/tuning.hpp"
@@ -172,7 +173,7 @@ record::Environment environment_of(const Plan& plan) {
 
 std::string hosts_text(const Plan& plan) {
   if (plan.hosts.empty()) return "";
-  std::string text = std::to_string(plan.hosts.size()) + (plan.hosts.size() == 1 ? " host: " : " hosts: ");
+  std::string text = console::several(std::ssize(plan.hosts), "host") + ": ";
   for (const HostRanks& host : plan.hosts) {
     text += (&host == plan.hosts.data() ? "" : "; ") + host.name + " has " + rank_list(host.ranks);
   }
@@ -197,9 +198,8 @@ std::string text(const Plan& plan, const std::vector<Row>& rows, const record::E
       return next.what.kind == row.what.kind && next.variant->ranks == row.variant->ranks;
     };
     if (!last && same(rows[i + 1])) continue;
-    const int ranks = row.variant->ranks;
-    text += std::string("\n# ") + name_of(row.what.kind) + ", " + std::to_string(ranks) +
-            (ranks == 1 ? " rank\n" : " ranks\n") + table.printed();
+    text += std::string("\n# ") + name_of(row.what.kind) + ", " + console::several(row.variant->ranks, "rank") + "\n" +
+            table.printed();
     table = empty_table();
   }
   return text;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/config/experiment.hpp"
+#include "cli/console/units.hpp"
 #include "comm/plugin_backend.hpp"
 #include "cuda/driver.hpp"
 #include "ddprun/error.hpp"
@@ -182,7 +183,7 @@ std::string op_name(Op op) {
 }
 
 std::string Variant::text() const {
-  return backend + " " + algorithm + ", " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
+  return backend + " " + algorithm + ", " + console::several(ranks, "rank");
 }
 
 Plan plan_of(const Request& request, const plugin::Registry& registry) {

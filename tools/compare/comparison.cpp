@@ -225,7 +225,7 @@ std::string sentence(const Comparison& comparison, const Against& against) {
     text += fmt::format(", 95 % interval {:.3f} to {:.3f}", against.ratio.low, against.ratio.high);
   }
   const std::size_t runs = member.runs.size(), base_runs = base.runs.size();
-  text += runs == base_runs ? fmt::format(", {} run{} each", runs, runs == 1 ? "" : "s")
+  text += runs == base_runs ? ", " + console::several(std::ssize(member.runs), "run") + " each"
                             : fmt::format(", {} and {} runs", runs, base_runs);
   if (!comparison.interleaved) text += ", not interleaved";
   text += ").";

@@ -7,6 +7,8 @@
 #include <functional>
 #include <limits>
 
+#include "cli/console/units.hpp"
+
 namespace ddprun::compare {
 namespace {
 
@@ -96,13 +98,9 @@ void compare_losses(const std::vector<double>& a, const std::vector<double>& b, 
   }
 }
 
-std::string steps_text(int64_t steps) {
-  return fmt::format("{} step{}", steps, steps == 1 ? "" : "s");
-}
-
 std::string losses_text(const PairParity& parity) {
   if (parity.loss_steps == 0) return "losses: not compared, because the runs have no step in common";
-  const std::string steps = steps_text(parity.loss_steps);
+  const std::string steps = console::several(parity.loss_steps, "step");
   if (parity.first_other_loss == 0) return "losses: equal bit for bit over " + steps;
   return fmt::format("losses: {} step {}; relative distance {:.1e} there, at most {:.1e} (step {}); {} compared",
                      parity.first_other_loss == parity.first_step ? "different from" : "equal bit for bit before",
@@ -111,7 +109,7 @@ std::string losses_text(const PairParity& parity) {
 }
 
 std::string tensors_text(const PairParity& parity) {
-  const std::string steps = steps_text(parity.tensor_steps);
+  const std::string steps = console::several(parity.tensor_steps, "step");
   if (!parity.first_tensor) return "gradients and weights: equal bit for bit over " + steps;
   return fmt::format("gradients and weights: first difference in {}; at most {:.1e}; {} compared",
                      text(*parity.first_tensor), parity.largest_distance, steps);
@@ -214,10 +212,11 @@ std::vector<std::string> sentences(const VariantParity& parity) {
   if (parity.steps == 0) return {};
   std::vector<std::string> lines;
   if (parity.ranks > 1)
-    lines.push_back(parity.ranks_part ? "ranks: not equal, first at " + text(*parity.ranks_part)
-                                      : fmt::format("ranks: equal bit for bit over {}", steps_text(parity.steps)));
+    lines.push_back(parity.ranks_part
+                        ? "ranks: not equal, first at " + text(*parity.ranks_part)
+                        : fmt::format("ranks: equal bit for bit over {}", console::several(parity.steps, "step")));
   if (parity.repeats) {
-    lines.push_back(*parity.repeats ? "two runs: equal bit for bit over " + steps_text(parity.steps)
+    lines.push_back(*parity.repeats ? "two runs: equal bit for bit over " + console::several(parity.steps, "step")
                                     : "two runs: not equal, first at " + text(*parity.runs_part) +
                                           "; train.deterministic = true requests equal ones");
   }

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/log.hpp"
+#include "cli/console/units.hpp"
 #include "cuda/driver.hpp"
 #include "ddprun/error.hpp"
 #include "testing/hosts.hpp"
@@ -267,8 +268,9 @@ std::string why_no_world(const Settings& settings, const Gpus& gpus, int size) {
   const bool named = !settings.devices.empty();
   const std::size_t count = named ? settings.devices.size() : static_cast<std::size_t>(gpus.count);
   if (static_cast<std::size_t>(size) <= count) return "";
-  return std::string(named ? "--device names " : "this machine has ") + std::to_string(count) +
-         (count == 1 ? " GPU" : " GPUs") + "; with --device 0 all ranks share one, if the plugin allows it";
+  return std::string(named ? "--device names " : "this machine has ") +
+         console::several(static_cast<int64_t>(count), "GPU") +
+         "; with --device 0 all ranks share one, if the plugin allows it";
 }
 
 }  // namespace ddprun::conformance

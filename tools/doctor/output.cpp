@@ -9,6 +9,7 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "cli/console/table.hpp"
+#include "cli/console/units.hpp"
 #include "ddprun/plugin/words.hpp"
 
 namespace ddprun::doctor {
@@ -17,7 +18,7 @@ namespace {
 std::string count_text(const std::vector<Finding>& findings, State state) {
   const auto count =
       std::count_if(findings.begin(), findings.end(), [&](const Finding& one) { return one.state == state; });
-  return std::to_string(count) + " " + name_of(state) + (count == 1 ? "" : "s");
+  return console::several(count, name_of(state));
 }
 
 }  // namespace

@@ -72,10 +72,10 @@ std::string about_step(const Forecast& forecast) {
   const StepParts& step = forecast.typical;
   return fmt::format(
       "{}: without communication, a recorded step of one rank took {} (forward {}, backward {}, optimizer and the rest "
-      "{}); it sent {} in {} {}.",
+      "{}); it sent {} in {}.",
       forecast.recording.name, human_time(step.total()), human_time(step.forward), human_time(step.backward),
-      human_time(step.optimizer), human_bytes(static_cast<int64_t>(bytes)), forecast.recording.buckets.size(),
-      forecast.recording.buckets.size() == 1 ? "bucket" : "buckets");
+      human_time(step.optimizer), human_bytes(static_cast<int64_t>(bytes)),
+      console::several(std::ssize(forecast.recording.buckets), "bucket"));
 }
 
 std::string about_amdahl(const Forecast& forecast) {

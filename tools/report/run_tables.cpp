@@ -161,7 +161,7 @@ std::string summary_sentence(const NamedRun& run) {
   const Summary& s = run.run.summary;
   std::string text = fmt::format("{}: {} on {}, {}", run.name, s.model, s.data, s.strategy);
   if (!served(s).empty()) text += " over " + served(s);
-  if (s.world > 0) text += fmt::format(", {} rank{}", s.world, s.world == 1 ? "" : "s");
+  if (s.world > 0) text += ", " + console::several(s.world, "rank");
   if (s.devices > 0) text += fmt::format(", {} devices", s.devices);
   const char* before = ": ";
   const auto add = [&](const std::string& what, const std::string& value) {

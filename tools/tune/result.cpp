@@ -22,12 +22,8 @@ namespace {
 
 using console::human_bytes;
 using console::human_time;
+using console::several;
 using nlohmann::ordered_json;
-
-// "1 bucket", "2 buckets"
-std::string counted(std::size_t number, const std::string& what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
-}
 
 std::string type_of(const std::string& compression) {
   return compression == "none" ? "float32" : compression;
@@ -54,7 +50,7 @@ std::string step_text(const Result& result, const Settings& settings) {
   const predict::Replayed step = expected(result.basis, settings);
   const auto buckets = buckets_of(result.basis.gradients, settings.bucket_cap_mb).size();
   return fmt::format("{}, of which {} is exposed communication ({})", human_time(step.step), human_time(step.exposed),
-                     counted(buckets, "bucket"));
+                     several(static_cast<int64_t>(buckets), "bucket"));
 }
 
 ordered_json json_of(const Settings& settings) {
@@ -80,11 +76,10 @@ constexpr double kMicrosecond = 1e-6;
 
 std::string about_choice(const Result& result) {
   const Basis& basis = result.basis;
-  std::string text =
-      fmt::format("{}: {} ranks on {}\n\n{}\n", result.name, result.ranks,
-                  counted(static_cast<std::size_t>(result.hosts), "host"), table_of_links(result).printed());
+  std::string text = fmt::format("{}: {} ranks on {}\n\n{}\n", result.name, result.ranks, several(result.hosts, "host"),
+                                 table_of_links(result).printed());
   text += fmt::format("{}, {}; a step takes {} without communication, {} of it backward\n",
-                      counted(basis.gradients.size(), "gradient"), size_text(basis.gradient_bytes()),
+                      several(std::ssize(basis.gradients), "gradient"), size_text(basis.gradient_bytes()),
                       human_time(basis.parts.total()), human_time(basis.parts.backward));
   text += fmt::format("extra time of an allreduce within a step, against the benchmark: {} per call",
                       human_time(basis.per_call));

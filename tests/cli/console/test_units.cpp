@@ -74,3 +74,15 @@ TEST_CASE("rates are in samples per second, with decimals where they are low") {
   CHECK(human_rate(12.34) == "12.3 samples/s");
   CHECK(human_rate(99.96) == "100 samples/s");
 }
+
+TEST_CASE("a percentage has the decimals that are asked for") {
+  CHECK(percent(0.98765, 2) == "98.77 %");
+  CHECK(percent(-0.021, 1) == "-2.1 %");
+  CHECK(percent(1, 0) == "100 %");
+}
+
+TEST_CASE("several things are plural, without thousands separators") {
+  CHECK(several(0, "step") == "0 steps");
+  CHECK(several(1, "step") == "1 step");
+  CHECK(several(60000, "step") == "60000 steps");
+}
