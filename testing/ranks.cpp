@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "base/file.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::testing {
@@ -40,11 +41,7 @@ void Rank::send(char kind, std::string_view text) {
   std::string frame(1, kind);
   frame.append(reinterpret_cast<const char*>(&length), sizeof length).append(text);
   const std::lock_guard lock(mutex_);
-  for (std::size_t done = 0; done < frame.size();) {
-    const ssize_t written = write(pipe_, frame.data() + done, frame.size() - done);
-    if (written < 0 && errno != EINTR) return;  // the parent has ended, and this process is about to end
-    if (written > 0) done += static_cast<std::size_t>(written);
-  }
+  write_all(pipe_, frame);  // fails where the parent has ended: then this process is about to end
 }
 
 void Rank::run(const std::function<void(Rank&)>& body) {
