@@ -3,11 +3,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/file.hpp"
 #include "cli/console/command_line.hpp"
 #include "cli/console/program.hpp"
 #include "ddprun/error.hpp"
@@ -73,12 +73,11 @@ void copy_template(const fs::path& from, const fs::path& to, const Words& words)
       continue;
     }
     if (fs::exists(target)) continue;
-    std::ifstream source(entry.path(), std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(source), {}};
+    const std::string text = replaced(read_text(entry.path()), words);
     std::ofstream file(target, std::ios::binary);
-    file << replaced(text, words);
+    file << text;
     file.close();
-    if (!source || !file) throw Error(ExitCode::usage, "cannot write " + target.string());
+    if (!file) throw Error(ExitCode::usage, "cannot write " + target.string());
   }
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/file.hpp"
 #include "base/version.hpp"
+#include "cli/console/program.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::report {
@@ -123,7 +124,7 @@ std::vector<std::string> lines_of(std::istream& stream) {
 }  // namespace
 
 std::string asset_path(const std::string& name) {
-  const auto program = std::filesystem::read_symlink("/proc/self/exe");
+  const std::filesystem::path program = console::this_program();
   return (program.parent_path().parent_path() / "share" / "ddprun" / name).string();
 }
 
