@@ -70,9 +70,8 @@ class FileSource final : public ByteSource {
 
 class Reader {
  public:
-  // wanted: whether to read the tensor of this name; null: all.
   Reader(ByteSource& source, const std::string& path, bool require_checksums,
-         std::function<bool(const std::string&)> wanted = nullptr)
+         std::function<bool(const std::string&)> wanted)
       : source_(source),
         path_(path),
         require_checksums_(require_checksums),
@@ -237,7 +236,7 @@ class Reader {
   const std::string& path_;
   const bool require_checksums_;
   const uint64_t size_;
-  const std::function<bool(const std::string&)> wanted_;
+  const std::function<bool(const std::string&)> wanted_;  // null: all
   uint64_t data_bytes_ = 0;
   Metadata metadata_;
 };
@@ -258,13 +257,9 @@ File read_safetensors(const std::string& path, bool require_checksums) {
   return read_safetensors(source, path, require_checksums);
 }
 
-File read_some_tensors(const std::string& path, const std::function<bool(const std::string& name)>& wanted) {
-  FileSource source(path);
-  return Reader(source, path, true, wanted).read();
-}
-
-File read_safetensors(ByteSource& source, const std::string& path, bool require_checksums) {
-  return Reader(source, path, require_checksums).read();
+File read_safetensors(ByteSource& source, const std::string& path, bool require_checksums,
+                      std::function<bool(const std::string& name)> wanted) {
+  return Reader(source, path, require_checksums, std::move(wanted)).read();
 }
 
 }  // namespace ddprun::checkpoint

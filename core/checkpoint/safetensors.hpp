@@ -74,10 +74,9 @@ std::unique_ptr<ByteSource> open_file(const std::string& path);
 // require_checksums is set. Throws Error(usage) that names the file and, if possible, the tensor; Error(failure) if
 // reading itself fails.
 File read_safetensors(const std::string& path, bool require_checksums = true);
-// The same for a part of a large file: only the tensors whose names `wanted` accepts. The bytes of the others are
-// neither read nor checked.
-File read_some_tensors(const std::string& path, const std::function<bool(const std::string& name)>& wanted);
-// The whole file from `source`; `path` is the name of the file.
-File read_safetensors(ByteSource& source, const std::string& path, bool require_checksums);
+// The same for bytes from `source`; `path` is the name of the file. With `wanted`, only the tensors whose names it
+// accepts: the bytes of the others are passed over and not checked.
+File read_safetensors(ByteSource& source, const std::string& path, bool require_checksums,
+                      std::function<bool(const std::string& name)> wanted = nullptr);
 
 }  // namespace ddprun::checkpoint

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -164,16 +165,14 @@ class RunCheckpointer final : public Checkpointer {
     if (options_.resume->optimizer == In::own_part) {
       return load_optimizer_state(state_.optimizer, state_.shard.value(), states.at(state_.rank), kOptimizer);
     }
-    const int64_t savers = options_.resume->optimizer == In::of_rank0 ? 1 : integer_of(states.at(0), "world");
     File kept{{}, {}, states.at(0).path};
-    for (int saver = 0; saver < static_cast<int>(savers); ++saver) {
-      File part;
-      const auto whole = states.find(saver);
-      if (whole == states.end()) part = read_kept(saver);
-      for (checkpoint::Tensor& tensor : (whole == states.end() ? part : whole->second).tensors) {
+    const auto keep = [&](File& part) {
+      for (checkpoint::Tensor& tensor : part.tensors) {
         if (tensor.name.starts_with(kOptimizer)) kept.tensors.push_back(std::move(tensor));
       }
-    }
+    };
+    for (auto& [saver, state] : states) keep(state);
+    if (options_.resume->optimizer == In::parts_of_all) read_other_states(states, keep);
     load_optimizer_state(state_.optimizer, state_.parameters, kept, kOptimizer);
     if (!state_.shard) return;
     for (const NamedTensor& parameter : state_.parameters) {
@@ -183,9 +182,9 @@ class RunCheckpointer final : public Checkpointer {
     }
   }
 
-  // Of another rank's state, the optimizer's state of the parameters for which this rank keeps it. A longer name that
-  // begins with that of a kept parameter is read too.
-  File read_kept(int saver) const {
+  // Calls `keep` with the optimizer's state of the parameters for which this rank keeps it, out of each state that it
+  // has not read whole. A longer name that begins with that of a kept parameter is read too.
+  void read_other_states(const std::map<int, File>& whole, const std::function<void(File&)>& keep) const {
     std::set<std::string> names;
     for (const NamedTensor& parameter : state_.shard ? *state_.shard : state_.parameters) {
       names.insert(kOptimizer + parameter.name);
@@ -196,7 +195,13 @@ class RunCheckpointer final : public Checkpointer {
       }
       return false;
     };
-    return checkpoint::read_some_tensors(checkpoint::state_path(options_.resume->commit, saver), is_kept);
+    const int64_t savers = integer_of(whole.at(0), "world");
+    for (int saver = 0; saver < static_cast<int>(savers); ++saver) {
+      if (whole.contains(saver)) continue;
+      const std::string path = checkpoint::state_path(options_.resume->commit, saver);
+      File part = checkpoint::read_safetensors(*checkpoint::open_file(path), path, true, is_kept);
+      keep(part);
+    }
   }
 
   Position restore_rank(const File& file) {
