@@ -146,6 +146,8 @@ TEST_CASE("all that the doctor says about hosts") {
        judge_variables({{"MASTER_ADDR", "nowhere"}, {"OMP_NUM_THREADS", "all"}}, facts.network, {})) {
     text += line(one);
   }
+  text += "\n# NUMA nodes of a host where one can be used\n";
+  for (const Finding& one : judge_numa({{0, "0-3", {}, true}, {1, "", {}, false}})) text += line(one);
   testing::check_golden("tools/doctor/findings.txt", text);
 }
 
@@ -174,6 +176,8 @@ TEST_CASE("numbers in variables") {
     CHECK(state_of("MASTER_PORT", bad, facts) == State::error);
   }
   CHECK(state_of("MASTER_PORT", "29500", facts) == State::ok);
+  CHECK(state_of("MASTER_ADDR", "node0", facts) == State::ok);
+  CHECK(state_of("OMP_NUM_THREADS", "1", facts) == State::ok);
   CHECK(state_of("OMP_NUM_THREADS", "4,2", facts) == State::ok);
   Facts without_rdma = facts;
   without_rdma.network.rdma_devices.clear();

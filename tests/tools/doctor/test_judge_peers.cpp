@@ -107,6 +107,7 @@ TEST_CASE("all that the doctor says about the network between hosts") {
   report.hosts[0].name = report.hosts[1].name = "pod";
   report.pairs[1].connect_errno = ECONNREFUSED;
   report.pairs[1].bandwidth_bytes_per_s.reset();
+  CHECK(judge_peers(report)[0].name == "pod[0]");
   CHECK(judge_peers(report)[1].name == "pod[2]");
   testing::check_golden("tools/doctor/peers.txt", text + "\n# the table\n" + peers_text(report));
   const auto json = peers_json(report, judge_peers(report));
