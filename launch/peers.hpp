@@ -63,7 +63,7 @@ class Peers {
   // On node 0: the last reported progress of the other nodes' ranks. Empty on other nodes.
   std::vector<RankProgress> progress() const;
 
-  // Tells all nodes that the others wait for this rank, which hangs there. Its own node shows its stack.
+  // Reports to all nodes that the others wait for this rank, which hangs there. Its own node shows its stack.
   void announce_stuck(const RankProgress& rank);
   // The ranks that another node has announced since the last call, without their host.
   std::vector<RankProgress> take_stuck() { return std::exchange(stuck_, {}); }

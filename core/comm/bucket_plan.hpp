@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "ddprun/comm_backend.hpp"
+#include "ddprun/collective.hpp"
 
 namespace ddprun::comm {
 

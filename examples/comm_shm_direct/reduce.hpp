@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "ddprun/comm_backend.hpp"
+#include "ddprun/collective.hpp"
 
 namespace shm_direct {
 

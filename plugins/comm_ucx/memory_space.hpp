@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "ddprun/comm_backend.hpp"
+#include "ddprun/collective.hpp"
 
 namespace ddprun::ucx_backend {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "ddprun/comm_backend.hpp"
+#include "ddprun/collective.hpp"
 #include "ddprun/plugin/comm_plugin.hpp"
 #include "testing/ranks.hpp"
 

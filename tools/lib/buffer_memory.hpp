@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "cuda/runtime.hpp"
-#include "ddprun/comm_backend.hpp"
+#include "ddprun/collective.hpp"
 
 namespace ddprun::tools {
 

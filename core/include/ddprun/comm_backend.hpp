@@ -13,66 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "ddprun/collective.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun {
-
-// The values are those of ddprun/plugin/comm_plugin.h.
-enum class DType : int32_t { float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8 };
-// Integers wrap modulo 2^n. avg is the sum divided by the number of ranks, for floating types only.
-enum class Op : int32_t { sum, min, max, product, avg };
-enum class Memory : int32_t { host, cuda };
-inline constexpr std::size_t kDTypeCount = 9, kOpCount = 5;
-
-// Names as PyTorch spells them; sizes in bytes.
-constexpr const char* name_of(DType dtype) {
-  constexpr const char* names[] = {"float16", "bfloat16", "float32", "float64", "int8",
-                                   "int16",   "int32",    "int64",   "uint8"};
-  return names[static_cast<std::size_t>(dtype)];
-}
-constexpr const char* name_of(Op op) {
-  constexpr const char* names[] = {"sum", "min", "max", "product", "avg"};
-  return names[static_cast<std::size_t>(op)];
-}
-constexpr std::size_t size_of(DType dtype) {
-  constexpr std::size_t sizes[] = {2, 2, 4, 8, 1, 2, 4, 8, 1};
-  return sizes[static_cast<std::size_t>(dtype)];
-}
-constexpr bool is_floating(DType dtype) {
-  return dtype <= DType::float64;
-}
-
-// A mask with one bit for each value: bits(DType::float32, DType::float64).
-template <class... Values>
-constexpr uint32_t bits(Values... values) {
-  return ((uint32_t{1} << static_cast<uint32_t>(values)) | ...);
-}
-
-// One collective, as one rank calls it. `count` is in elements, may be 0, and is equal on all ranks. The buffers must
-// not overlap, except exactly in place:
-//   allreduce       send: count, recv: count            in place: send == recv
-//   broadcast       recv: count; send unused            from `root` to all
-//   allgather       send: count, recv: count * size     in place: send == recv + rank * count
-//   reduce_scatter  send: count * size, recv: count     in place: recv == send + rank * count
-struct Collective {
-  const void* send = nullptr;
-  void* recv = nullptr;
-  std::size_t count = 0;
-  DType dtype = DType::float32;
-  Op op = Op::sum;  // allreduce and reduce_scatter
-  int root = 0;     // broadcast
-  Memory memory = Memory::host;
-  void* stream = nullptr;  // cudaStream_t, for stream-ordered backends
-  // What the data is: the index of a gradient bucket, or -1 for other data. Before data moves, ddprun compares it over
-  // the ranks. This finds ranks that reduce buckets of the same shape in a different order. Backends ignore it.
-  int64_t bucket = -1;
-};
-
-// How a collective was carried out. The backend owns the strings; they live as long as the backend.
-struct ExecutionInfo {
-  const char* algorithm = "";  // "ring"
-  const char* transport = "";  // "tcp"
-};
 
 // An allreduce algorithm and the dtypes, operations and memory kinds that it supports. bits() makes the masks.
 struct AlgorithmInfo {

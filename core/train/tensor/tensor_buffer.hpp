@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "ddprun/comm_backend.hpp"
+#include "ddprun/collective.hpp"
 #include "ddprun/records.hpp"
 
 namespace ddprun::train {

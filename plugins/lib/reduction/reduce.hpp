@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ddprun/comm_backend.hpp"
+#include "ddprun/collective.hpp"
 
 namespace ddprun::reduction {
 

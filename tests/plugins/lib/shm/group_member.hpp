@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "ddprun/comm_backend.hpp"
+#include "ddprun/collective.hpp"
 #include "host/liveness.hpp"
 #include "plugins/rank_host.hpp"
 #include "shm/group.hpp"
