@@ -33,6 +33,7 @@ TEST_CASE("every kind of value reaches its member") {
 name = "a run"
 [launch]
 nproc = 3
+devices = [0, 1, 1]
 [comm]
 algorithm = "tree"
 options = { interface = "lo", retries = 3, fraction = 0.5, quick = true, "odd key" = "x" }
@@ -57,6 +58,7 @@ deterministic = true
                                    .experiment;
   CHECK(e.experiment.name == "a run");
   CHECK(e.launch.nproc == 3);
+  CHECK(e.launch.devices == std::vector<int64_t>{0, 1, 1});
   CHECK(e.comm.algorithm == "tree");
   CHECK(e.train.deterministic);
   CHECK(

@@ -43,3 +43,13 @@ TEST_CASE("keys that the strategy or the optimizer does not use are named") {
   CHECK(unused("", {"data.shuffle=true", "data.sampler=sequential"}) == std::vector<std::string>{"data.shuffle"});
   CHECK(unused("", {}).empty());
 }
+
+TEST_CASE("on a CPU, keys that only a GPU uses are allowed and reported") {
+  const auto unused = [](const std::string& text) {
+    const config::Loaded loaded = load_text(text, {"model.name=linear", "data.name=linear"});
+    return config::unused_keys(loaded.experiment, loaded.sources);
+  };
+  CHECK(unused("launch.devices = [1, 0]\ndata.pin_memory = false\ntrain.cudnn_benchmark = true") ==
+        std::vector<std::string>{"data.pin_memory", "launch.devices", "train.cudnn_benchmark"});
+  CHECK(unused("data.pin_memory = false\nlaunch.device = 'cuda'").empty());
+}
