@@ -15,9 +15,6 @@ SUFFIXES = {".c", ".cpp", ".cu", ".h", ".hpp"}
 
 # From the ground up: a folder may include the public headers, itself, and these folders, which stand above it here.
 TRAIN = "core/train/device core/train/tensor core/train/reduce core/train/optim core/train/loop"
-TORCH_FREE_CORE = "core/base core/plugin core/cuda core/record core/checkpoint core/comm core/data"
-COMMAND = f"{TORCH_FREE_CORE} launch/net launch cli/config cli/console"
-TOOL = f"{COMMAND} testing tools/lib"
 MAY_INCLUDE = {
     "core/include": "",
     "sdk": "",
@@ -30,30 +27,36 @@ MAY_INCLUDE = {
     "core/data": "core/base core/plugin",
     "core/train/device": "core/cuda",
     "core/train/tensor": "core/base core/checkpoint core/train/device",
-    "core/train/reduce": "core/base core/comm core/train/device core/train/tensor",
+    "core/train/reduce": "core/comm core/train/device core/train/tensor",
     "core/train/optim": "core/checkpoint core/train/tensor",
-    "core/train/loop": f"{TORCH_FREE_CORE} core/train/device core/train/tensor core/train/reduce core/train/optim",
+    "core/train/loop": "core/base core/plugin core/record core/checkpoint core/comm core/data core/train/device "
+                       "core/train/tensor core/train/reduce core/train/optim",
     "launch/net": "core/base",
     "launch": "core/base launch/net",
-    "ddp": f"{TORCH_FREE_CORE} {TRAIN} launch",
+    "ddp": f"core/base core/plugin core/checkpoint core/comm core/data {TRAIN} launch",
     "cli/config": "core/base",
-    "cli/console": "core/base core/record launch",
-    "cli/run": f"{COMMAND} {TRAIN} ddp",
-    "cli": f"{COMMAND} cli/run",
+    "cli/console": "core/base launch",
+    "cli/run": f"core/base core/plugin core/cuda core/record core/checkpoint core/comm core/data {TRAIN} launch/net "
+               "launch ddp cli/config cli/console",
+    "cli": "core/base core/plugin core/record core/checkpoint core/comm core/data launch cli/config cli/console cli/run",
     "testing": "core/base",
-    "tools/lib": TOOL.removesuffix(" tools/lib"),
-    "tools/new": TOOL,
-    "tools/report": TOOL,
-    "tools/export": TOOL,
-    "tools/bench": f"{TOOL} tools/report",
-    "tools/data": TOOL,
-    "tools/compare": f"{TOOL} tools/report",
-    "tools/sweep": f"{TOOL} tools/report tools/compare",
-    "tools/predict": f"{TOOL} tools/report",
-    "tools/tune": f"{TOOL} tools/report tools/compare tools/predict",
-    "tools/conformance": TOOL,
-    "tools/conformance/model": f"{TOOL} tools/conformance core/train/tensor core/train/loop",
-    "tools/doctor": TOOL,
+    "tools/lib": "core/base core/cuda core/record core/comm launch/net launch cli/console",
+    "tools/new": "core/base cli/console",
+    "tools/report": "core/base core/record cli/config cli/console tools/lib",
+    "tools/export": "core/base core/record cli/console tools/lib",
+    "tools/bench": "core/base core/plugin core/cuda core/record core/comm launch/net launch cli/config cli/console "
+                   "tools/lib",
+    "tools/data": "core/base core/data launch cli/config cli/console",
+    "tools/compare": "core/base core/record core/checkpoint cli/config cli/console tools/lib tools/report",
+    "tools/sweep": "core/base core/record cli/config cli/console tools/lib tools/report tools/compare",
+    "tools/predict": "core/base core/record cli/config cli/console tools/lib tools/report",
+    "tools/tune": "core/base core/plugin core/record core/comm cli/config cli/console tools/lib tools/report "
+                  "tools/compare tools/predict",
+    "tools/conformance": "core/base core/plugin core/cuda core/comm core/data launch/net launch cli/console testing "
+                         "tools/lib",
+    "tools/conformance/model": "core/base core/plugin core/data core/train/tensor core/train/loop cli/console "
+                               "tools/conformance",
+    "tools/doctor": "core/base core/plugin core/cuda core/record launch/net launch cli/console tools/lib",
 }
 SEES_TORCH = {"core/include", "ddp", "cli/run", "tools/conformance/model", *TRAIN.split()}
 SEES_TORCH_TOO = {"launch/tcp_store.cpp"}  # torchrun's store, a target of its own
@@ -118,6 +121,7 @@ def errors_of_test(name, include):
 
 
 def wrong_includes():
+    unused = {(folder, other) for folder, others in MAY_INCLUDE.items() for other in others.split()}
     folders = {"core": errors_of_file, "sdk": errors_of_file, "launch": errors_of_file, "ddp": errors_of_file,
                "cli": errors_of_file, "testing": errors_of_file, "tools": errors_of_file,
                "plugins": errors_of_plugin, "tests": errors_of_test}
@@ -127,8 +131,11 @@ def wrong_includes():
                 yield f"{name}: belongs to no folder that {sys.argv[0]} knows"
                 continue
             for include in INCLUDE.findall((root / name).read_text()):
+                unused.discard((folder_of(name), folder_of(included_file(include))))
                 for error in rule(name, include):
                     yield f"{name}: includes {include}: {error}"
+    for folder, other in sorted(unused):
+        yield f"the rules: {folder}/ may include {other}/, and does not"
 
 
 def wrong_order():
