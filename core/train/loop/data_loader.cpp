@@ -13,57 +13,48 @@ namespace ddprun::train {
 // Single-threaded; one copy at a time.
 class Upload {
  public:
-  explicit Upload(torch::Device device);
+  explicit Upload(torch::Device device)
+      : device_(device), stream_(side_stream(device)), copied_(ordering_event(device)) {}
   Upload(const Upload&) = delete;
   Upload& operator=(const Upload&) = delete;
   // Waits, as wait() does.
-  ~Upload();
+  ~Upload() {
+    try {
+      wait();
+    } catch (const c10::Error&) {  // the GPU has failed; the thread that computes on it gets the same error
+    }
+  }
 
   // Queues the copy of a batch in host memory on a separate stream. The host memory must not change before wait()
   // returns.
-  TensorBatch begin(const TensorBatch& host);
+  TensorBatch begin(const TensorBatch& host) {
+    TensorBatch batch = host;
+    const c10::StreamGuard on(stream_);
+    for (torch::Tensor* tensor : {&batch.input, &batch.target}) {
+      const torch::Tensor source = *tensor;
+      *tensor = torch::empty(source.sizes(), source.options().device(device_));
+      tensor->copy_(source, true);
+    }
+    copied_.record(stream_);
+    return batch;
+  }
+
   // Makes the device's current stream wait for the copy, and keeps the memory until the stream's work on it is done.
-  void hand_out(const TensorBatch& batch);
+  void hand_out(const TensorBatch& batch) {
+    const c10::Stream current = current_stream(device_);
+    copied_.block(current);
+    keep_for(batch.input, current);
+    keep_for(batch.target, current);
+  }
+
   // Blocks the host until the last copy is done. Its host memory may be reused then.
-  void wait();
+  void wait() { copied_.synchronize(); }
 
  private:
   const torch::Device device_;
   const c10::Stream stream_;
   c10::Event copied_;
 };
-
-Upload::Upload(torch::Device device) : device_(device), stream_(side_stream(device)), copied_(ordering_event(device)) {}
-
-Upload::~Upload() {
-  try {
-    wait();
-  } catch (const c10::Error&) {  // the GPU has failed; the thread that computes on it gets the same error
-  }
-}
-
-TensorBatch Upload::begin(const TensorBatch& host) {
-  TensorBatch batch = host;
-  const c10::StreamGuard on(stream_);
-  for (torch::Tensor* tensor : {&batch.input, &batch.target}) {
-    const torch::Tensor source = *tensor;
-    *tensor = torch::empty(source.sizes(), source.options().device(device_));
-    tensor->copy_(source, true);
-  }
-  copied_.record(stream_);
-  return batch;
-}
-
-void Upload::hand_out(const TensorBatch& batch) {
-  const c10::Stream current = current_stream(device_);
-  copied_.block(current);
-  keep_for(batch.input, current);
-  keep_for(batch.target, current);
-}
-
-void Upload::wait() {
-  copied_.synchronize();
-}
 
 namespace {
 
