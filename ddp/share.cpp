@@ -7,7 +7,7 @@
 #include <sstream>
 #include <utility>
 
-#include "launch/failure.hpp"
+#include "base/subprocess.hpp"
 #include "train/device/cuda.hpp"
 
 namespace ddprun::ddp {
@@ -58,14 +58,10 @@ std::vector<std::string> gather_texts(CommBackend& backend, const std::string& m
 Error current_error() {
   try {
     throw;
-  } catch (const Error& error) {
-    return error;
   } catch (const c10::Error& error) {
     return {ExitCode::failure, train::error_message(error)};
-  } catch (const std::exception& error) {
-    return {ExitCode::failure, launch::error_message(error)};
   } catch (...) {
-    return {ExitCode::failure, "an exception of an unknown type"};
+    return ddprun::current_error();
   }
 }
 

@@ -5,7 +5,6 @@
 
 #include <cstdlib>
 #include <ctime>
-#include <new>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -87,10 +86,6 @@ ExitCode report_failure(ExitCode code, const std::string& message) {
     log::always("ddprun: failed: " + message);
   }
   return code;
-}
-
-std::string error_message(const std::exception& error) {
-  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ? "out of memory" : error.what();
 }
 
 void report_crash(const std::string& job_dir, int rank, const std::string& where) noexcept try {

@@ -31,9 +31,6 @@ void report_failure(const std::string& job_dir, int rank, ExitCode code, const s
 // `code`.
 ExitCode report_failure(ExitCode code, const std::string& message);
 
-// What to report of an exception.
-std::string error_message(const std::exception& error);
-
 // What `rank` reported: the first report if there are several. Nothing without a report. Throws Error(failure) if the
 // record cannot be read. Thread-safe.
 std::optional<Failure> failure_of(const std::string& job_dir, int rank);

@@ -11,6 +11,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "base/subprocess.hpp"
 #include "launch/failure.hpp"
 #include "launch/signals.hpp"
 
@@ -68,10 +69,9 @@ int run_program(const std::function<ExitCode()>& body) {
   try {
     code = body();
     flush_stdout();
-  } catch (const Error& error) {
+  } catch (...) {
+    const Error error = current_error();
     code = launch::report_failure(error.code(), error.what());
-  } catch (const std::exception& error) {
-    code = launch::report_failure(ExitCode::failure, launch::error_message(error));
   }
   return static_cast<int>(code);
 }

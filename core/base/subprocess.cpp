@@ -9,10 +9,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "base/file.hpp"
-#include "ddprun/error.hpp"
 
 namespace ddprun {
 namespace {
@@ -26,21 +26,30 @@ namespace {
   std::string text;
   try {
     text = work();
-  } catch (const Error& error) {
+  } catch (...) {
+    const Error error = current_error();
     code = error.code();
     text = error.what();
-  } catch (const std::exception& error) {
-    code = ExitCode::failure;
-    text = error.what();
-  } catch (...) {
-    code = ExitCode::failure;
-    text = "an exception of an unknown type";
   }
   write_all(pipe, std::string(reinterpret_cast<const char*>(&code), sizeof code) + text);
   ::_exit(0);
 }
 
 }  // namespace
+
+Error current_error() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return {ExitCode::failure, "out of memory"};
+  } catch (const std::exception& error) {
+    return {ExitCode::failure, error.what()};
+  } catch (...) {
+    return {ExitCode::failure, "an exception of an unknown type"};
+  }
+}
 
 std::string text_from_subprocess(const std::function<std::string()>& work, std::optional<std::chrono::seconds> limit) {
   int ends[2];

@@ -7,7 +7,12 @@
 #include <optional>
 #include <string>
 
+#include "ddprun/error.hpp"
+
 namespace ddprun {
+
+// The exception that is being handled. One that is no Error becomes an Error(failure).
+Error current_error();
 
 // Calls `work` in a child process and returns its result. The libraries that it loads and the threads that it starts
 // end with the child. Throws the Error that `work` throws; Error(failure) for another exception, or if the child cannot

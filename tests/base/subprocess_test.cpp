@@ -46,6 +46,8 @@ TEST_CASE("an error is returned with its code and its whole text") {
   const std::string text(100'000, 'x');
   CHECK(error_of([&]() -> int64_t { throw Error(ExitCode::plugin, text); }) == "3: " + text);
   CHECK(error_of([]() -> int64_t { throw std::runtime_error("of another sort"); }) == "1: of another sort");
+  CHECK(error_of([]() -> int64_t { throw std::bad_alloc(); }) == "1: out of memory");
+  CHECK(error_of([]() -> int64_t { throw 7; }) == "1: an exception of an unknown type");
 }
 
 TEST_CASE("signals that interrupt the result do not truncate it") {

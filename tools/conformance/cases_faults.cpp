@@ -7,6 +7,7 @@
 #include <regex>
 #include <thread>
 
+#include "base/subprocess.hpp"
 #include "tools/conformance/collective.hpp"
 #include "tools/conformance/suite.hpp"
 
@@ -51,7 +52,7 @@ struct End {
   std::string text;
   milliseconds took{0};
 
-  bool says(const char* status) const { return text.find(std::string(status) + ": ") != std::string::npos; }
+  bool names(const char* status) const { return text.find(std::string(status) + ": ") != std::string::npos; }
 };
 
 template <class Function>
@@ -60,10 +61,9 @@ End watch(Function function) {
   const auto start = Clock::now();
   try {
     function();
-  } catch (const Error& error) {
+  } catch (...) {
+    const Error error = current_error();
     end = {true, error.code(), error.what()};
-  } catch (const std::exception& error) {
-    end = {true, ExitCode::failure, error.what()};
   }
   end.took = std::chrono::duration_cast<milliseconds>(Clock::now() - start);
   return end;
@@ -122,7 +122,7 @@ void deadline(Context& context, const Victim& victim) {
     if (end.threw && end.took < limit / 4) {
       context.fail("gave up after " + text_of(end.took) + " of " + text_of(limit) + ": " + end.text);
     }
-    if (end.threw && !end.says("timeout") && !end.says("peer lost")) {
+    if (end.threw && !end.names("timeout") && !end.names("peer lost")) {
       context.fail("expected timeout or peer lost, got: " + end.text);
     }
     judge_later(context, *backend, victim);
@@ -153,9 +153,10 @@ void abort_blocked(Context& context, const Victim& victim, AbortBy by) {
     other.join();
     judge(context, end, kBefore + context.settings().at_once());
     // A neighbour that was aborted first may already have left.
-    if (end.threw && !end.says("aborted") && !end.says("peer lost")) context.fail("expected aborted, got: " + end.text);
+    if (end.threw && !end.names("aborted") && !end.names("peer lost"))
+      context.fail("expected aborted, got: " + end.text);
     const End later = judge_later(context, *backend, victim);
-    if (later.threw && !later.says("aborted")) context.fail("a later call: expected aborted, got: " + later.text);
+    if (later.threw && !later.names("aborted")) context.fail("a later call: expected aborted, got: " + later.text);
   }
   context.ranks().meet();
 }
@@ -166,7 +167,7 @@ void abort_idle(Context& context) {
   backend->abort();
   const End end = watch([&] { run_plain(context, *backend, {.kind = Kind::barrier}, context.settings().deadline); });
   judge(context, end, context.settings().at_once());
-  if (end.threw && !end.says("aborted")) context.fail("expected aborted, got: " + end.text);
+  if (end.threw && !end.names("aborted")) context.fail("expected aborted, got: " + end.text);
 }
 
 [[noreturn]] void die() {
