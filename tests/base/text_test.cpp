@@ -9,7 +9,7 @@
 namespace ddprun {
 namespace {
 
-std::vector<std::string> words_of(const std::string& text) {
+std::vector<std::string> words_in(const std::string& text) {
   std::istringstream stream(text);
   std::vector<std::string> words;
   for (std::string word; stream >> word;) words.push_back(word);
@@ -57,10 +57,10 @@ TEST_CASE("wrapping changes only spaces, and a line is longer than the terminal 
     line.pop_back();
     const int columns = *rc::gen::inRange(20, 90);
     const std::string text = wrapped(line, columns);
-    RC_ASSERT(words_of(text) == words_of(line));
+    RC_ASSERT(words_in(text) == words_in(line));
     std::istringstream lines(text);
     for (std::string each; std::getline(lines, each);) {
-      RC_ASSERT(each.size() <= static_cast<std::size_t>(columns) || words_of(each).size() == 1);
+      RC_ASSERT(each.size() <= static_cast<std::size_t>(columns) || words_in(each).size() == 1);
     }
   });
 }

@@ -13,8 +13,8 @@
 #include "checkpoint/faulty_calls.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/some_tensors.hpp"
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "support/text.hpp"
 #include "testing/temp_dir.hpp"
 
 using namespace ddprun;

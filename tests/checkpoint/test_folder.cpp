@@ -14,8 +14,8 @@
 #include "base/unique_fd.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/some_tensors.hpp"
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "support/text.hpp"
 #include "testing/temp_dir.hpp"
 
 using namespace ddprun;

@@ -11,9 +11,9 @@
 
 #include "checkpoint/safetensors.hpp"
 #include "checkpoint/some_tensors.hpp"
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
+#include "support/text.hpp"
 #include "testing/temp_dir.hpp"
 
 using namespace ddprun;

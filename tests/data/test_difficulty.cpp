@@ -2,8 +2,8 @@
 
 #include "data/curriculum.hpp"
 #include "data/memory_dataset.hpp"
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "support/text.hpp"
 #include "testing/temp_dir.hpp"
 
 using namespace ddprun;

@@ -7,9 +7,9 @@
 
 #include "data/loader.hpp"
 #include "data/opening.hpp"
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/paths.hpp"
+#include "support/text.hpp"
 #include "testing/temp_dir.hpp"
 
 using namespace ddprun;

@@ -4,8 +4,8 @@
 
 #include "data/memory_dataset.hpp"
 #include "data/standardize.hpp"
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "support/text.hpp"
 
 using namespace ddprun;
 using namespace ddprun::data;

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "support/contains.hpp"
 #include "support/process.hpp"
+#include "support/text.hpp"
 
 namespace ddprun::testing {
 

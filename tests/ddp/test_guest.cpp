@@ -2,13 +2,10 @@
 #include <csignal>
 
 #include "ddp/env_launched.hpp"
-#include "launch/text.hpp"
+#include "support/text.hpp"
 
 namespace ddprun::testing {
 namespace {
-
-using launch::testing::count_of;
-using launch::testing::last_line;
 
 const std::string kAborted = ": killed by signal 6 (SIGABRT)";
 

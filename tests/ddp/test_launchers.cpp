@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "support/contains.hpp"
 #include "support/process.hpp"
+#include "support/text.hpp"
 
 namespace ddprun::testing {
 namespace {

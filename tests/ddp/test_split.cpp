@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ddp/env_launched.hpp"
-#include "support/contains.hpp"
+#include "support/text.hpp"
 
 namespace ddprun::testing {
 namespace {

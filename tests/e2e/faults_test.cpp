@@ -41,7 +41,7 @@ struct AtWork {
   std::set<std::string> shared_files;
 };
 
-AtWork look_at(const Job& job, const Workplace& place, const std::map<int, pid_t>& ranks) {
+AtWork capture(const Job& job, const Workplace& place, const std::map<int, pid_t>& ranks) {
   AtWork at_work{job.descendants(), {}};
   for (const auto& [rank, pid] : ranks) at_work.shared_files.merge(mapped_files(pid, place.folder() / "tmp"));
   return at_work;
@@ -81,7 +81,7 @@ TEST_CASE("SIGKILL of a rank ends the job with 5, names rank, pid, step and phas
   job.wait_for_steps();
   wait_for_commit(place);
   const auto ranks = job.ranks(3);
-  const AtWork at_work = look_at(job, place, ranks);
+  const AtWork at_work = capture(job, place, ranks);
   CHECK(at_work.processes.size() >= 3);
   CHECK_FALSE(at_work.shared_files.empty());
 
@@ -117,7 +117,7 @@ Stopped stop_by(int signal, const std::vector<std::string>& settings = {}) {
     all.insert(all.end(), settings.begin(), settings.end());
     Job job(place, place.training(place.config(kEndless), all));
     job.wait_for_steps();
-    stopped.at_work = look_at(job, place, job.ranks(2));
+    stopped.at_work = capture(job, place, job.ranks(2));
     job.launcher().send(signal);
     stopped.result = job.launcher().wait();
     return stopped;
@@ -162,7 +162,7 @@ TEST_CASE("a second SIGINT ends the job immediately, even if a rank does not rea
   Job job(place, place.training(place.config(kEndless), {"launch.nproc=2"}));
   job.wait_for_steps();
   const auto ranks = job.ranks(2);
-  const AtWork at_work = look_at(job, place, ranks);
+  const AtWork at_work = capture(job, place, ranks);
   kill(ranks.at(1), SIGSTOP);  // so that the step never completes
   job.launcher().send(SIGINT);
   REQUIRE(eventually([&] { return contains(job.launcher().err(), "a second signal ends them at once"); }));
@@ -178,7 +178,7 @@ TEST_CASE("SIGSTOP of a rank ends the job with 5, and the last line names the ra
   Job job(place, place.training(place.config(kEndless), {"launch.nproc=2"}));
   job.wait_for_steps();
   const auto ranks = job.ranks(2);
-  const AtWork at_work = look_at(job, place, ranks);
+  const AtWork at_work = capture(job, place, ranks);
   kill(ranks.at(1), SIGSTOP);
   const auto result = job.launcher().wait();
   CHECK(result.code == 5);
@@ -193,7 +193,7 @@ TEST_CASE("SIGKILL of the launcher ends all ranks") {
   {
     Job job(place, place.training(place.config(kEndless), {"launch.nproc=3"}));
     job.wait_for_steps();
-    at_work = look_at(job, place, job.ranks(3));
+    at_work = capture(job, place, job.ranks(3));
     job.launcher().send(SIGKILL);
     CHECK(job.launcher().wait().code == 128 + SIGKILL);
   }

@@ -137,7 +137,7 @@ inline void check_lost_rank(const Settings& settings) {
     const auto result = job.launcher().wait();
     CHECK(result.code == 5);
     const std::string cause = signal == SIGKILL ? "killed by signal 9 (SIGKILL)" : "stopped by a signal";
-    CHECK_MESSAGE(testing::contains(last_line(result.err), cause), result.err);
+    CHECK_MESSAGE(testing::contains(testing::last_line(result.err), cause), result.err);
     CHECK(testing::eventually([&] { return std::none_of(below.begin(), below.end(), testing::is_alive); }));
     CHECK(runs.place().leftovers().empty());
   }

@@ -15,6 +15,7 @@
 namespace ddprun::e2e {
 
 using testing::contains;
+using testing::last_line;
 
 // 240 samples in ten steps of 24, which is divisible by 2 and 3 ranks; several buckets.
 inline const std::string kExperiment = R"(

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <sstream>
 #include <stdexcept>
 
 namespace ddprun::e2e {
@@ -144,19 +143,6 @@ int free_port() {
 
 std::string program() {
   return DDPRUN_PROGRAM;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-std::string last_line(const std::string& text) {
-  const auto lines = lines_of(text);
-  const auto last = std::find_if(lines.rbegin(), lines.rend(), [](const std::string& line) { return !line.empty(); });
-  return last == lines.rend() ? "" : *last;
 }
 
 }  // namespace ddprun::e2e

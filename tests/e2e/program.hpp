@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "support/contains.hpp"
 #include "support/process.hpp"
 #include "support/read_file.hpp"
+#include "support/text.hpp"
 
 namespace ddprun::e2e {
 
@@ -93,8 +93,5 @@ int free_port();
 
 // The path of the program under test.
 std::string program();
-std::vector<std::string> lines_of(const std::string& text);
-// The last non-empty line.
-std::string last_line(const std::string& text);
 
 }  // namespace ddprun::e2e

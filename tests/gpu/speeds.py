@@ -46,9 +46,9 @@ def speed(machine):
         _, rows = train(machine.program("ddprun"), config, machine.folder, LIMIT)
         ours.append(batch * steps / sum(row["total"] for row in rows[warm:]))
     ratio = ratio_of(ours, theirs)
-    told = (f"ResNet-18 224, bf16, channels_last, batch {batch}: {statistics.median(ours):.0f} images/s, PyTorch "
+    text = (f"ResNet-18 224, bf16, channels_last, batch {batch}: {statistics.median(ours):.0f} images/s, PyTorch "
             f"{statistics.median(theirs):.0f}, ratio {ratio:.2f} (wanted {SPEED_WANTED})")
-    yield Result("speed, single", told, machine.quick or ratio >= SPEED_WANTED, {"ddprun": ours, "pytorch": theirs})
+    yield Result("speed, single", text, machine.quick or ratio >= SPEED_WANTED, {"ddprun": ours, "pytorch": theirs})
 
 
 GRAPH = """
@@ -105,20 +105,20 @@ def graphs(machine):
         eager, graph = ([pair[at][0] for pair in pairs] for at in (0, 1))
         replayed = [pair[1][1] for pair in pairs]
         near = all(abs(with_graph[2] - without[2]) <= GRAPH_TOLERANCE * abs(without[2]) for without, with_graph in pairs)
-        told = (f"ResNet-18 32, bf16, {replayed[0]} of {steps} steps replayed: "
+        text = (f"ResNet-18 32, bf16, {replayed[0]} of {steps} steps replayed: "
                 f"{statistics.median(graph):.0f} images/s, without {statistics.median(eager):.0f}, ratio "
                 f"{ratio_of(graph, eager):.2f}" + ("" if near else "; other losses"))
-        yield Result(f"CUDA graphs, {kind}", told, near and all(count == steps - EAGER_STEPS for count in replayed),
+        yield Result(f"CUDA graphs, {kind}", text, near and all(count == steps - EAGER_STEPS for count in replayed),
                      {"graph": graph, "eager": eager})
 
 
 LOOP_CALLS = 20  # of nccl_loop, and of ddprun bench on a GPU, in a sample
 
 
-def slowest(told):
-    """Seconds of one call at each size, from what the ranks of nccl_loop print: a sample is the time from when the last
+def slowest(outputs):
+    """Seconds of one call at each size, from what each rank of nccl_loop prints: a sample is the time from when the last
     rank had ended the one before to when the last rank has ended this one, as ddprun bench has it."""
-    ranks = [[list(map(float, line.split()[1:])) for line in out.splitlines()] for out in told]
+    ranks = [[list(map(float, line.split()[1:])) for line in out.splitlines()] for out in outputs]
     ends = [list(map(max, zip(*stamps, strict=True))) for stamps in zip(*ranks, strict=True)]
     return [statistics.median(b - a for a, b in zip(at, at[1:])) / LOOP_CALLS for at in ends]
 
@@ -166,8 +166,8 @@ def busbw(machine):
         ours, theirs = [mine[at] for mine, _ in rounds], [other[at] for _, other in rounds]
         low, high = interval_of(other / mine for mine, other in zip(ours, theirs))
         rates = [size * factor / statistics.median(seconds) * 1e-9 for seconds in (ours, theirs)]
-        told = (f"{machine.where()}: {rates[0]:.2f} GB/s, the loop of nccl-tests {rates[1]:.2f}, "
+        text = (f"{machine.where()}: {rates[0]:.2f} GB/s, the loop of nccl-tests {rates[1]:.2f}, "
                 f"ratio {ratio_of(theirs, ours):.3f}, {low:.3f} to {high:.3f}")
         judged = size == sizes[-1] and not machine.quick
-        yield Result(f"busbw, {size >> 20} MiB", told + (f" (wanted {BUSBW_WANTED})" if judged else ""),
+        yield Result(f"busbw, {size >> 20} MiB", text + (f" (wanted {BUSBW_WANTED})" if judged else ""),
                      not judged or high >= BUSBW_WANTED, {"ddprun": ours, "loop": theirs})

@@ -8,8 +8,8 @@
 #include "ddprun/plugin/network_interface.hpp"
 #include "launch/net/address.hpp"
 #include "launch/rendezvous.hpp"
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "support/text.hpp"
 #include "testing/temp_dir.hpp"
 
 namespace ddprun::launch {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "launch/free_port.hpp"
-#include "launch/text.hpp"
 #include "support/process.hpp"
+#include "support/text.hpp"
 
 namespace {
 

@@ -12,9 +12,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "support/contains.hpp"
 #include "support/process.hpp"
 #include "support/read_file.hpp"
+#include "support/text.hpp"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "launch/text.hpp"
 #include "support/process.hpp"
+#include "support/text.hpp"
 
 namespace ddprun::launch::testing {
 

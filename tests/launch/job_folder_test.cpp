@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <iostream>
 
-#include "support/contains.hpp"
 #include "support/process.hpp"
+#include "support/text.hpp"
 #include "support/variable.hpp"
 #include "testing/temp_dir.hpp"
 

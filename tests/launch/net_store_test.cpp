@@ -21,14 +21,14 @@
 #include "ddprun/error.hpp"
 #include "launch/net/protocol.hpp"
 #include "launch/net/store_server.hpp"
-#include "launch/text.hpp"
 #include "support/error_of.hpp"
+#include "support/text.hpp"
 
 namespace {
 
 using namespace ddprun;
 using namespace ddprun::launch;
-using namespace ddprun::launch::testing;
+using ddprun::testing::contains;
 using ddprun::testing::error_of;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;

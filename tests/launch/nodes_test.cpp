@@ -7,7 +7,7 @@
 
 #include "launch/free_port.hpp"
 #include "launch/job.hpp"
-#include "launch/text.hpp"
+#include "support/text.hpp"
 
 namespace {
 

@@ -11,13 +11,13 @@
 
 #include "ddprun/error.hpp"
 #include "launch/net/store_server.hpp"
-#include "launch/text.hpp"
+#include "support/text.hpp"
 
 namespace {
 
 using namespace ddprun;
 using namespace ddprun::launch;
-using namespace ddprun::launch::testing;
+using ddprun::testing::contains;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 

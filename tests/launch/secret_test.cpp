@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/process.hpp"
+#include "support/text.hpp"
 #include "support/variable.hpp"
 
 namespace ddprun::launch {

@@ -13,8 +13,8 @@
 
 #include "base/unique_fd.hpp"
 #include "ddprun/error.hpp"
-#include "launch/text.hpp"
 #include "support/process.hpp"
+#include "support/text.hpp"
 #include "testing/temp_dir.hpp"
 
 namespace {
@@ -22,7 +22,6 @@ namespace {
 using namespace ddprun;
 using namespace ddprun::launch;
 using namespace ddprun::testing;
-using namespace ddprun::launch::testing;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 

@@ -4,13 +4,12 @@
 #include <filesystem>
 #include <iostream>
 
-#include "launch/text.hpp"
 #include "support/process.hpp"
+#include "support/text.hpp"
 
 namespace {
 
 using namespace ddprun::testing;
-using namespace ddprun::launch::testing;
 
 // Three ranks under the real torchrun, which picks a free port of this host.
 ProcessResult torchrun(const std::vector<std::string>& options, const std::string& test) {

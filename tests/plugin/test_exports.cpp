@@ -7,14 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace {
+#include "support/text.hpp"
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
+namespace {
 
 // The symbols that a shared library exports, from nm of binutils.
 std::vector<std::string> exports_of(const std::string& path) {
@@ -24,7 +19,7 @@ std::vector<std::string> exports_of(const std::string& path) {
   std::string text;
   char buffer[4096];
   while (std::fgets(buffer, sizeof(buffer), pipe.get()) != nullptr) text += buffer;
-  return lines_of(text);
+  return ddprun::testing::lines_of(text);
 }
 
 }  // namespace

@@ -4,10 +4,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "support/text.hpp"
 
 namespace ddprun::testing {
 
@@ -18,10 +19,7 @@ inline std::string read_file(const std::filesystem::path& path) {
 }
 
 inline std::vector<std::string> read_lines(const std::filesystem::path& path) {
-  std::istringstream text(read_file(path));
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(text, line);) lines.push_back(line);
-  return lines;
+  return lines_of(read_file(path));
 }
 
 }  // namespace ddprun::testing

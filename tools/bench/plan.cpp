@@ -226,7 +226,7 @@ int device_of(const Plan& plan, int local_rank) {
                                       : static_cast<int>(plan.request.devices.at(static_cast<std::size_t>(local_rank)));
 }
 
-std::string words_of(const Plan& plan) {
+std::string to_text(const Plan& plan) {
   std::string words = "-d " + type_name(plan.dtype) + " -o " + op_name(plan.op) + " -r " +
                       std::to_string(plan.request.root) + " --rounds " + std::to_string(plan.request.rounds) + " -n " +
                       std::to_string(plan.benchmark.samples) + " -w " + std::to_string(plan.benchmark.warmup) + " -c " +

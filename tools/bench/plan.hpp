@@ -86,7 +86,7 @@ std::vector<comm::BenchmarkCase> cases_of(const Plan& plan, const Variant& varia
 int device_of(const Plan& plan, int local_rank);
 
 // What must be equal on all hosts, in words.
-std::string words_of(const Plan& plan);
+std::string to_text(const Plan& plan);
 
 // "float", "half", ...: the name in nccl-tests if it has one.
 std::string type_name(DType dtype);

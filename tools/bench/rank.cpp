@@ -77,7 +77,7 @@ std::vector<comm::BenchmarkResult> read_results(const std::string& path) try {
 std::vector<HostRanks> compare_plans(const Plan& plan, Store& store, const launch::World& world) {
   std::string host = host_identity();
   if (host.empty()) host = "rank " + std::to_string(world.rank);
-  const json own = {{"host", host}, {"name", launch::host_name()}, {"plan", words_of(plan)}};
+  const json own = {{"host", host}, {"name", launch::host_name()}, {"plan", to_text(plan)}};
   const auto texts = store.allgather("plan", world.rank, world.size, own.dump(), plan.benchmark.timeout);
   const std::string first = json::parse(texts[0]).at("plan");
   std::vector<HostRanks> hosts;

@@ -14,7 +14,7 @@ namespace {
 
 using record::ParityRecord;
 using record::TensorDigest;
-using Look = std::function<bool(const ParityRecord&, const TensorDigest&, const TensorDigest&, const char*)>;
+using Visit = std::function<bool(const ParityRecord&, const TensorDigest&, const TensorDigest&, const char*)>;
 
 bool same_places(const std::vector<ParityRecord>& a, const std::vector<ParityRecord>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const ParityRecord& x, const ParityRecord& y) {
@@ -22,17 +22,17 @@ bool same_places(const std::vector<ParityRecord>& a, const std::vector<ParityRec
   });
 }
 
-// Calls look(record of a, tensor of a, tensor of b, its name) for every tensor in training order: in each step first
+// Calls visit(record of a, tensor of a, tensor of b, its name) for every tensor in training order: in each step first
 // all gradients, then all weights. Stops when it returns true.
-void for_each_tensor(const std::vector<ParityRecord>& a, const std::vector<ParityRecord>& b, const Look& look) {
+void for_each_tensor(const std::vector<ParityRecord>& a, const std::vector<ParityRecord>& b, const Visit& visit) {
   for (std::size_t begin = 0; begin < a.size();) {
     std::size_t end = begin;
     while (end < a.size() && a[end].step == a[begin].step) ++end;
     for (std::size_t i = begin; i < end; ++i) {
-      if (look(a[i], a[i].gradient, b[i].gradient, "gradient")) return;
+      if (visit(a[i], a[i].gradient, b[i].gradient, "gradient")) return;
     }
     for (std::size_t i = begin; i < end; ++i) {
-      if (look(a[i], a[i].value, b[i].value, "weights")) return;
+      if (visit(a[i], a[i].value, b[i].value, "weights")) return;
     }
     begin = end;
   }

@@ -15,9 +15,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr milliseconds kMeeting{30'000};
+constexpr milliseconds kConnectLimit{30'000};
 constexpr milliseconds kOutcomes{2 * kCaseSeconds * 1000};  // between the first and the last process with its outcomes
-constexpr milliseconds kLook{100};                          // between two questions whether a rank is gone
+constexpr milliseconds kPollInterval{100};                  // how often to ask whether a rank is gone
 
 // Each rank connects to the store itself, after the fork.
 class StoreExchange : public testing::Exchange {
@@ -51,11 +51,11 @@ class StoreExchange : public testing::Exchange {
   // Rank and parent do not share it: both call this only after the fork.
   Store& store() {
     const std::lock_guard lock(mutex_);
-    if (!store_) store_ = launch::net_store(at_, kMeeting);
+    if (!store_) store_ = launch::net_store(at_, kConnectLimit);
     return *store_;
   }
 
-  std::optional<std::string> look(const std::string& key, milliseconds limit) {
+  std::optional<std::string> get_within(const std::string& key, milliseconds limit) {
     try {
       return store().get(key, limit);
     } catch (const Error& error) {
@@ -66,9 +66,9 @@ class StoreExchange : public testing::Exchange {
 
   std::string await(const std::string& key, int peer, Clock::time_point deadline) {
     while (true) {
-      if (auto value = look(key, kLook)) return *value;
+      if (auto value = get_within(key, kPollInterval)) return *value;
       const std::string who = "rank " + std::to_string(peer);
-      if (look(name_ + "gone", milliseconds(0))) {
+      if (get_within(name_ + "gone", milliseconds(0))) {
         throw std::runtime_error("exchange: gave up waiting for " + who + ": a rank is gone");
       }
       if (Clock::now() > deadline) throw std::runtime_error("exchange: " + who + " did not come");
@@ -95,7 +95,7 @@ std::shared_ptr<Job> Job::find(const console::NodeOptions& options) {
 
 void Job::meet(const std::string& identity) {
   const auto ranks = processes_->meet({.insecure = options_.insecure,
-                                       .timeout = kMeeting,
+                                       .timeout = kConnectLimit,
                                        .identity = identity,
                                        .differ = "do not test the same",
                                        .advice = "start all with the same arguments and version",
@@ -111,18 +111,19 @@ void Job::meet(const std::string& identity) {
   store_ = &processes_->store();
   if (processes_->ranks() > 0) {  // of another launcher, in whose store the ranks cannot be more processes
     at_.port = 0;
-    if (leads()) own_store_ = launch::hosted_store(at_, kMeeting);
+    if (leads()) own_store_ = launch::hosted_store(at_, kConnectLimit);
     if (leads()) store_->set("port", std::to_string(at_.port));
-    at_.port = std::stoi(store_->get("port", kMeeting));
-    if (!leads()) own_store_ = launch::net_store(at_, kMeeting);
+    at_.port = std::stoi(store_->get("port", kConnectLimit));
+    if (!leads()) own_store_ = launch::net_store(at_, kConnectLimit);
     store_ = own_store_.get();
   }
   launch::World processes;
   processes.rank = index;
   processes.size = processes_->count();
-  link_ = std::make_unique<launch::RankLink>(at_, processes, kMeeting, [](ExitCode code, const std::string& cause) {
-    std::_Exit(static_cast<int>(launch::report_failure(code, cause)));  // its ranks end with it
-  });
+  link_ =
+      std::make_unique<launch::RankLink>(at_, processes, kConnectLimit, [](ExitCode code, const std::string& cause) {
+        std::_Exit(static_cast<int>(launch::report_failure(code, cause)));  // its ranks end with it
+      });
   gather_texts("");  // from here on each process can name one that is killed
 }
 

@@ -184,10 +184,10 @@ std::size_t end_of_world(const std::vector<Case>& cases, std::size_t first) {
 
 constexpr milliseconds kPatience{120'000};  // the first use of a GPU can take long
 
-void join_alone(const Settings& settings) {
-  comm::JoinOptions alone{.device = device_of(settings, 0), .options = settings.options};
-  alone.allgather = [](std::string_view mine) { return std::vector<std::string>{std::string(mine)}; };
-  comm::join(*settings.plugin.table, alone);
+void join_single(const Settings& settings) {
+  comm::JoinOptions single{.device = device_of(settings, 0), .options = settings.options};
+  single.allgather = [](std::string_view mine) { return std::vector<std::string>{std::string(mine)}; };
+  comm::join(*settings.plugin.table, single);
 }
 
 }  // namespace
@@ -253,7 +253,7 @@ Gpus find_gpus(const Settings& settings) {
   const auto outcome = testing::run_ranks(1, testing::As::processes, kPatience, [&](testing::Rank& rank) {
                          const std::size_t count = cuda::gpus().size();
                          const tools::BufferMemory memory(device_of(settings, 0));
-                         join_alone(settings);
+                         join_single(settings);
                          rank.report(std::to_string(count));
                        }).front();
   if (outcome.ok() && !outcome.records.empty()) return {std::stoi(outcome.records.front()), ""};

@@ -63,7 +63,7 @@ class Download {
         part_->remove();  // created just when another process finished the file
         return false;
       }
-      if (!reported) listener_.says("another process fetches it into " + folder_ + "; waiting for that");
+      if (!reported) listener_.report("another process fetches it into " + folder_ + "; waiting for that");
       if (const auto code = stop_.within(kLookAgain)) throw Error(*code, word(*code));
     }
     return false;
@@ -80,7 +80,7 @@ class Download {
       const std::string reason = bring_from(url);
       if (reason.empty()) return Outcome::downloaded;
       reasons += (reasons.empty() ? "" : "; ") + url + ": " + reason;
-      if (&url != &urls.back()) listener_.says(url + ": " + reason + "; trying the next source");
+      if (&url != &urls.back()) listener_.report(url + ": " + reason + "; trying the next source");
     }
     if (part_->bytes() == 0) part_->remove();
     throw Error(ExitCode::failure, "cannot download " + file_.name + ": " + reasons +
@@ -92,7 +92,7 @@ class Download {
   }
 
   void start_again(const std::string& why) {
-    listener_.says(why + "; starting from the beginning");
+    listener_.report(why + "; starting from the beginning");
     part_->restart();
   }
 
@@ -136,9 +136,9 @@ class Download {
 
   void wait(const std::string& url, const std::string& reason, int attempt) {
     const auto time = limits_.backoff * (1 << std::clamp(attempt - 2, 0, kMostDoublings));
-    listener_.says(url + ": " + reason + "; trying again in " +
-                   console::human_time(std::chrono::duration<double>(time).count()) + ", after byte " +
-                   std::to_string(part_->bytes()));
+    listener_.report(url + ": " + reason + "; trying again in " +
+                     console::human_time(std::chrono::duration<double>(time).count()) + ", after byte " +
+                     std::to_string(part_->bytes()));
     if (const auto code = stop_.within(time)) leave(*code);
   }
 

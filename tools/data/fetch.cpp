@@ -36,7 +36,7 @@ class Display : public Listener {
               "  " + human_bytes(bytes) + "/" + human_bytes(file_.bytes) + "  " + rate(bytes) + left(bytes));
   }
 
-  void says(const std::string& line) override {
+  void report(const std::string& line) override {
     bar_.clear();
     log::info(file_.name + ": " + line);
   }

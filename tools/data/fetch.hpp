@@ -27,7 +27,7 @@ class Listener {
   // The part holds `bytes` now.
   virtual void grows(int64_t bytes) = 0;
   // A line about waiting or about a retry.
-  virtual void says(const std::string& line) = 0;
+  virtual void report(const std::string& line) = 0;
 };
 
 enum class Outcome {

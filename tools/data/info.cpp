@@ -24,7 +24,7 @@ constexpr int64_t kLines = 5;  // samples to show if they are no images
 // The data set to open, and how to report its errors.
 struct Source {
   data::DataOptions data;
-  std::function<std::string(const std::string& key, const std::string& reason)> fault;
+  std::function<std::string(const std::string& key, const std::string& reason)> error;
 };
 
 Source source_of_config(const Request& request) {
@@ -91,7 +91,7 @@ std::string show_picture(const Dataset& split, const Request& request) {
   return title + ", written to " + request.png + ":\n" + target;
 }
 
-std::string look(const data::DataOptions& options, const Request& request) {
+std::string describe(const data::DataOptions& options, const Request& request) {
   const auto plugin = data::find_dataset(options.name, plugin::Registry::standard(request.plugin_paths));
   const Splits splits = data::open_splits(*plugin.table, options.context);
   const Dataset& split = chosen_split(splits, request);
@@ -208,9 +208,9 @@ std::string show(const Request& request) {
   }
   const Source source = request.config.empty() ? source_of_request(request) : source_of_config(request);
   try {
-    return look(source.data, request);
+    return describe(source.data, request);
   } catch (const data::DatasetError& error) {
-    throw Error(error.code(), source.fault(error.key(), error.what()));
+    throw Error(error.code(), source.error(error.key(), error.what()));
   }
 }
 

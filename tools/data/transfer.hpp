@@ -79,7 +79,7 @@ struct Limits {
 struct Ending {
   enum class Kind {
     whole,        // the part holds all the bytes
-    cut,          // a connection or a server broke; the part keeps what came, and the next request may go on from there
+    cut,          // a connection or a server broke; the part keeps what came, and the next request may continue there
     unreachable,  // no connection came about
     failed,       // the same request would end so again
     stopped,      // by a signal

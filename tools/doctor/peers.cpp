@@ -85,8 +85,8 @@ class Tester {
   }
 
   // Nothing if the key is not set in time.
-  std::optional<std::string> look(const std::string& what, std::size_t host, milliseconds limit,
-                                  std::string& error) try {
+  std::optional<std::string> get_within(const std::string& what, std::size_t host, milliseconds limit,
+                                        std::string& error) try {
     return store_.get(key(what, host), limit);
   } catch (const Error& missing) {
     if (missing.code() != ExitCode::rendezvous) throw;
@@ -98,7 +98,7 @@ class Tester {
     for (std::size_t host = 0; host < ranks_.size(); ++host) {
       PeerHost& one = report_.hosts.emplace_back();
       std::string error;
-      if (const auto text = look("address", host, options_.timeout, error)) {
+      if (const auto text = get_within("address", host, options_.timeout, error)) {
         one = json::parse(*text);
       } else {
         one.rank = ranks_[host];
@@ -125,7 +125,7 @@ class Tester {
     const std::string ready = "ready" + std::to_string(round);
     PeerPair pair;
     store_.set(key(ready, here_), "");
-    if (!look(ready, other, patience(round), pair.error)) {
+    if (!get_within(ready, other, patience(round), pair.error)) {
       pair.error = "the other host did not take part";
       return pair;
     }

@@ -176,7 +176,7 @@ bool has_summary(const std::string& dir) {
 Summary read_summary(const std::string& dir) {
   const std::string path = file_in(dir, "summary.json");
   if (!has_summary(dir)) {
-    throw Error(ExitCode::usage, path + ": missing: the run has not ended, or was killed; its rank<N>.log tells more");
+    throw Error(ExitCode::usage, path + ": missing: the run has not ended, or was killed; see its rank<N>.log");
   }
   const json object = parse(read_text(path), path);
   Summary summary;

@@ -45,7 +45,7 @@ std::string is_name(const std::string& text) {
   return text + ": expected small letters, digits and _, and first a letter, as in my_plugin";
 }
 
-Words words_of(const Arguments& arguments, const std::string& prefix) {
+Words substitutions(const Arguments& arguments, const std::string& prefix) {
   const bool comm = arguments.kind == "comm", model = arguments.kind == "model", c = arguments.language == "c";
   // First the names of the examples that a backend in C and a model begin with: a user's name may contain one.
   return {{model ? "lenet" : "tcp_ring", arguments.name},
@@ -99,7 +99,7 @@ ExitCode write_project(const Arguments& arguments) {
   }
   fs::create_directories(folder);
   for (const std::string& part : {std::string("common"), arguments.kind, arguments.kind + "-" + arguments.language}) {
-    copy_template(templates / part, folder, words_of(arguments, prefix));
+    copy_template(templates / part, folder, substitutions(arguments, prefix));
   }
   std::cout << "wrote " << folder.string() << ".\n";
   if (!is_installed) {

@@ -80,7 +80,7 @@ struct Column {
   const CollectiveCall* first = nullptr;  // that of the rank that started it first
 };
 
-Column look_at(const CollectivesByRank& files, int64_t number, double time) {
+Column column_at(const CollectivesByRank& files, int64_t number, double time) {
   Column column;
   for (const auto& [rank, file] : files) {
     const CollectiveCall* call = find_call(file, number);
@@ -214,7 +214,7 @@ Divergence find_divergence(const CollectivesByRank& files) {
     last = std::max(last, file.calls.back().number);
   }
   for (int64_t number = first; number <= last; ++number) {
-    const Column column = look_at(files, number, time);
+    const Column column = column_at(files, number, time);
     if (column.called.size() > 1) return {number, describe_difference(column, number)};
     if (column.started.empty() && column.finished.empty()) {
       if (number == first && first > 1)

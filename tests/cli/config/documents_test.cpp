@@ -3,8 +3,8 @@
 #include <fstream>
 
 #include "cli/config/keys.hpp"
-#include "support/contains.hpp"
 #include "support/paths.hpp"
+#include "support/text.hpp"
 #include "written.hpp"
 
 using namespace ddprun;

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "cli/console/console.hpp"
-#include "support/contains.hpp"
 #include "support/golden.hpp"
+#include "support/text.hpp"
 
 using namespace ddprun;
 using console::StepLine;

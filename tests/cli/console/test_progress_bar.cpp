@@ -8,7 +8,7 @@
 #include <string>
 
 #include "cli/console/progress_bar.hpp"
-#include "support/contains.hpp"
+#include "support/text.hpp"
 #include "support/variable.hpp"
 
 using ddprun::testing::contains;

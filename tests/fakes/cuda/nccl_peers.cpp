@@ -111,13 +111,13 @@ void Peers::meet() {
       if (is_ending_) throw Failure(ncclRemoteError, "Bootstrap : rank 0 is not there");
     }
     others_ = {own};
-    return say(own, std::to_string(rank_));
+    return send_text(own, std::to_string(rank_));
   }
   if (bind(own, raw, length) != 0 || listen(own, size_) != 0) throw Failure(ncclSystemError, "Bootstrap : bind failed");
   others_.resize(static_cast<std::size_t>(size_) - 1);
   for (int i = 1; i < size_; ++i) {
     const int other = kept(accept4(own, nullptr, nullptr, SOCK_CLOEXEC));
-    others_.at(static_cast<std::size_t>(std::stoi(hear(other))) - 1) = other;
+    others_.at(static_cast<std::size_t>(std::stoi(receive_text(other))) - 1) = other;
   }
 }
 
@@ -125,9 +125,9 @@ void Peers::serve(const Collective& collective) const {
   if (rank_ == 0) {
     collective.write(exchange_as_first(collective));
   } else {
-    say(others_[0], collective.name);
-    say(others_[0], collective.read());
-    collective.write(hear(others_[0]));
+    send_text(others_[0], collective.name);
+    send_text(others_[0], collective.read());
+    collective.write(receive_text(others_[0]));
   }
   collective.finish();
 }
@@ -135,26 +135,26 @@ void Peers::serve(const Collective& collective) const {
 std::string Peers::exchange_as_first(const Collective& collective) const {
   std::vector<std::string> contributions = {collective.read()};
   for (const int other : others_) {
-    const std::string name = hear(other);
+    const std::string name = receive_text(other);
     if (name != collective.name) {
       throw Failure(ncclSystemError,
                     "NET/Socket : peer message truncated : " + name + " instead of " + collective.name);
     }
-    contributions.push_back(hear(other));
+    contributions.push_back(receive_text(other));
   }
   const std::vector<std::string> results = collective.rule(contributions);
-  for (std::size_t i = 0; i < others_.size(); ++i) say(others_[i], results[i + 1]);
+  for (std::size_t i = 0; i < others_.size(); ++i) send_text(others_[i], results[i + 1]);
   return results[0];
 }
 
-void Peers::say(int socket, const std::string& text) const {
+void Peers::send_text(int socket, const std::string& text) const {
   const std::uint64_t bytes = text.size();
   const auto whole = std::string(reinterpret_cast<const char*>(&bytes), sizeof bytes) + text;
   transfer([&](std::size_t done) { return send(socket, whole.data() + done, whole.size() - done, MSG_NOSIGNAL); },
            whole.size());
 }
 
-std::string Peers::hear(int socket) const {
+std::string Peers::receive_text(int socket) const {
   std::uint64_t bytes = 0;
   const auto receive = [socket](void* memory, std::size_t size) {
     transfer([&](std::size_t done) { return recv(socket, static_cast<char*>(memory) + done, size - done, 0); }, size);

@@ -51,8 +51,8 @@ class Peers {
   void meet();
   void serve(const Collective& collective) const;
   std::string exchange_as_first(const Collective& collective) const;
-  void say(int socket, const std::string& text) const;
-  std::string hear(int socket) const;
+  void send_text(int socket, const std::string& text) const;
+  std::string receive_text(int socket) const;
   int kept(int socket);
 
   const std::string address_;

@@ -29,7 +29,7 @@ class Joined {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     ncclCommInitRankConfig(&comm_, size, all[0], rank.rank(), &config);
-    settle();
+    await_state();
   }
   ~Joined() { ncclCommAbort(comm_); }
   Joined(const Joined&) = delete;
@@ -37,7 +37,7 @@ class Joined {
 
   ncclComm_t get() const { return comm_; }
   // The state once nothing is in progress.
-  ncclResult_t settle() const {
+  ncclResult_t await_state() const {
     ncclResult_t state = ncclInProgress;
     while (state == ncclInProgress) {
       ncclCommGetAsyncError(comm_, &state);

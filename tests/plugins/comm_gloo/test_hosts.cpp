@@ -22,7 +22,7 @@
 #include "comm/plugin_backend.hpp"
 #include "plugin/registry.hpp"
 #include "plugins/tcp_addresses.hpp"
-#include "support/contains.hpp"
+#include "support/text.hpp"
 #include "support/variable.hpp"
 #include "testing/hosts.hpp"
 

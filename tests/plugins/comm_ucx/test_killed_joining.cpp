@@ -10,7 +10,7 @@
 #include "plugins/comm_ucx/choice.hpp"
 #include "plugins/comm_ucx/communicator.hpp"
 #include "plugins/rank_host.hpp"
-#include "support/contains.hpp"
+#include "support/text.hpp"
 #include "testing/ranks.hpp"
 
 using namespace ddprun::testing;

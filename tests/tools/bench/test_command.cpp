@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "ddprun/plugin/tuning.hpp"
-#include "support/contains.hpp"
 #include "support/read_file.hpp"
+#include "support/text.hpp"
 #include "tools/bench/command.hpp"
 
 namespace ddprun::bench {

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "launch/free_port.hpp"
-#include "support/contains.hpp"
 #include "support/paths.hpp"
 #include "support/read_file.hpp"
+#include "support/text.hpp"
 #include "testing/ranks.hpp"
 #include "tools/bench/command.hpp"
 

@@ -10,8 +10,8 @@
 
 #include "ddprun/plugin/tuning.hpp"
 #include "launch/free_port.hpp"
-#include "support/contains.hpp"
 #include "support/read_file.hpp"
+#include "support/text.hpp"
 #include "testing/hosts.hpp"
 #include "testing/ranks.hpp"
 #include "tools/bench/command.hpp"

@@ -2,9 +2,9 @@
 
 #include <functional>
 
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/paths.hpp"
+#include "support/text.hpp"
 #include "tools/bench/plan.hpp"
 
 namespace ddprun::bench {
@@ -24,11 +24,11 @@ Request request() {
 }
 
 TEST_CASE("what must be equal on all hosts: all that changes the calls, and not what a host has of its own") {
-  const std::string words = words_of(plan_of(request(), fakes()));
+  const std::string words = to_text(plan_of(request(), fakes()));
   const auto differs = [&](const std::function<void(Request&)>& change) {
     Request other = request();
     change(other);
-    return words_of(plan_of(other, fakes())) != words;
+    return to_text(plan_of(other, fakes())) != words;
   };
   CHECK(differs([](Request& r) { r.max_bytes = 32 << 20; }));
   CHECK(differs([](Request& r) { r.iterations = 7; }));

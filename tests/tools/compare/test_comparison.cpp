@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "support/contains.hpp"
+#include "support/text.hpp"
 #include "tools/compare/output.hpp"
 #include "tools/compare/some_comparison.hpp"
 

@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
 #include "record/recorder.hpp"
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "support/text.hpp"
 #include "testing/temp_dir.hpp"
 #include "tools/compare/comparison.hpp"
 

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "support/text.hpp"
 #include "tools/compare/figures.hpp"
 
 using namespace ddprun;

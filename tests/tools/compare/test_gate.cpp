@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "support/text.hpp"
 #include "tools/compare/comparison.hpp"
 
 using namespace ddprun::compare;

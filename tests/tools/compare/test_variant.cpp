@@ -1,8 +1,9 @@
 #include <doctest/doctest.h>
 
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "support/text.hpp"
 #include "testing/temp_dir.hpp"
+#include "tools/compare/runner.hpp"
 #include "tools/compare/variant.hpp"
 
 using namespace ddprun;
@@ -124,4 +125,11 @@ TEST_CASE("an error about a varied value names the option that the user typed, a
   const Variant variant = variants_of_overrides(file, {{"data.root=x"}, {}}, {"log.every=1"})[0];
   CHECK(as_typed(variant, "--set data.root=x: no such folder") == "--vary data.root=x: no such folder");
   CHECK(as_typed(variant, "--set log.every=1: no") == "--set log.every=1: no");
+}
+
+TEST_CASE("without ddprun there is no run folder, and one line names what is missing") {
+  const testing::InTempDir folder;
+  CHECK(error_of([] { Runner({}, "compare", {}); }) ==
+        "1: compare: needs ddprun, which is neither in the folder of ddprun-compare nor on PATH");
+  CHECK(std::filesystem::is_empty("."));
 }

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "support/contains.hpp"
 #include "support/process.hpp"
+#include "support/text.hpp"
 
 namespace ddprun::testing {
 

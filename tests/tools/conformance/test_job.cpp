@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "launch/free_port.hpp"
-#include "support/contains.hpp"
 #include "support/process.hpp"
+#include "support/text.hpp"
 
 namespace ddprun::testing {
 namespace {

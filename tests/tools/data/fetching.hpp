@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "support/text.hpp"
 #include "tools/data/fetch.hpp"
 #include "tools/data/server.hpp"
 #include "tools/data/some_file.hpp"
@@ -16,7 +16,7 @@ namespace ddprun::testing {
 struct Messages : fetch::Listener {
   void begins(const std::string& url, int64_t bytes) override { begun.emplace_back(url, bytes); }
   void grows(int64_t bytes) override { last = bytes; }
-  void says(const std::string& line) override { lines.push_back(line); }
+  void report(const std::string& line) override { lines.push_back(line); }
 
   std::vector<std::pair<std::string, int64_t>> begun;
   int64_t last = 0;

@@ -3,7 +3,8 @@
 #include <limits>
 
 #include "data/memory_dataset.hpp"
-#include "support/contains.hpp"
+#include "support/golden.hpp"
+#include "support/text.hpp"
 #include "tools/data/info.hpp"
 
 using namespace ddprun;
@@ -24,40 +25,18 @@ std::vector<std::string> numbered(std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("images with classes: samples, shapes, types, values of each channel, classes of each split") {
+TEST_CASE(
+    "the tables: splits, values of each channel, classes; of a regression, targets and values that are not finite") {
   const MemoryDataset<float, int64_t> train({3, 1, 2}, {0, 1, 2, 4, 5, 5, 0, 1, 2, 4, 5, 5}, {}, {1, 1},
                                             {"cat", "dog"});
   const MemoryDataset<float, int64_t> test({3, 1, 2}, {0, 0, 0, 0, 0, 0}, {}, {0}, {"cat", "dog"});
-  CHECK(dataset_sheet({sheet("train", train), sheet("test", test)}) ==
-        "split  samples  input              target\n"
-        "train        2  float32 3 x 1 x 2  int64\n"
-        "test         1  float32 3 x 1 x 2  int64\n"
-        "\n"
-        "input of  samples  channel  min  max  mean  std\n"
-        "train     all            0    0    1   0.5  0.5\n"
-        "train     all            1    2    4     3    1\n"
-        "train     all            2    5    5     5    0\n"
-        "test      all            0    0    0     0    0\n"
-        "test      all            1    0    0     0    0\n"
-        "test      all            2    0    0     0    0\n"
-        "\n"
-        "class  name  train  test\n"
-        "    0  cat       0     1\n"
-        "    1  dog       2     0\n");
-}
-
-TEST_CASE("regression: the range of the targets, and values that are not finite") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const MemoryDataset<float, float> line({1}, {1, 3, nan}, {1}, {-2, 2, 0});
-  CHECK(dataset_sheet({sheet("train", line)}) ==
-        "split  samples  input      target\n"
-        "train        3  float32 1  float32 1\n"
-        "\n"
-        "input of  samples    min  max  mean  std\n"
-        "train     all          1    3     2    1  1 not finite, left out\n"
-        "\n"
-        "target of  samples    min  max  mean    std\n"
-        "train      all         -2    2     0  1.633\n");
+  const MemoryDataset<float, float> ten({10}, std::vector<float>(10), {1}, {0});
+  const std::vector<double> values = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  check_golden("tools/data/info.txt", dataset_sheet({sheet("train", train), sheet("test", test)}) + "\n" +
+                                          dataset_sheet({sheet("train", line)}) + "\n" +
+                                          sample_table(ten, 41, {{values, {1.5}}, {values, {-3}}}));
 }
 
 TEST_CASE("statistics of some samples report the number of samples") {
@@ -85,13 +64,4 @@ TEST_CASE("a target is shown by number and name, or by its values") {
   CHECK(text({"a\xc2\x9b\x32J\xff"}, 0) == "class 0 \"a??2J?\"");
   CHECK(text({"a"}, 5) == "class 5");
   CHECK(target_text(MemoryDataset<float, float>({1}, {0}, {2}, {0, 0}), {{0}, {2.5, -1}}) == "2.5 -1");
-}
-
-TEST_CASE("samples that are no images are lines of values, cut if they are long") {
-  const MemoryDataset<float, float> line({10}, std::vector<float>(10), {1}, {0});
-  const std::vector<double> ten = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-  CHECK(sample_table(line, 41, {{ten, {1.5}}, {ten, {-3}}}) ==
-        "sample  input                target\n"
-        "    41  0 1 2 3 4 5 6 7 ...  1.5\n"
-        "    42  0 1 2 3 4 5 6 7 ...  -3\n");
 }

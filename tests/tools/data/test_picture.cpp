@@ -5,10 +5,12 @@
 #include <limits>
 #include <stdexcept>
 
+#include "support/text.hpp"
 #include "tools/data/picture.hpp"
 
 using namespace ddprun;
 using namespace ddprun::info;
+using ddprun::testing::lines_of;
 
 namespace {
 
@@ -22,14 +24,6 @@ Picture grey(std::size_t height, std::size_t width, std::vector<uint8_t> pixels)
 
 Picture filled(std::size_t height, std::size_t width, uint8_t value) {
   return grey(height, width, std::vector<uint8_t>(height * width, value));
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
-    lines.push_back(text.substr(at, text.find('\n', at) - at));
-  }
-  return lines;
 }
 
 // The characters of a line without colour codes.

@@ -4,9 +4,9 @@
 
 #include <numeric>
 
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
+#include "support/text.hpp"
 #include "testing/temp_dir.hpp"
 #include "tools/data/picture.hpp"
 

@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include "ddprun/error.hpp"
-#include "support/contains.hpp"
 #include "support/paths.hpp"
+#include "support/text.hpp"
 #include "support/variable.hpp"
 #include "testing/hosts.hpp"
 #include "tools/doctor/facts.hpp"

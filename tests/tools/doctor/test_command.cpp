@@ -3,10 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "support/contains.hpp"
 #include "support/paths.hpp"
 #include "support/process.hpp"
 #include "support/read_file.hpp"
+#include "support/text.hpp"
 #include "tree.hpp"
 
 using namespace ddprun::testing;
@@ -68,8 +68,7 @@ TEST_CASE("--peers outside a job, and its options without it, are one line each"
 }
 
 TEST_CASE("GPUs with their memory, without NVML, and hidden by CUDA_VISIBLE_DEVICES") {
-  const std::vector<std::string> two = {"LD_LIBRARY_PATH=" + build_dir() + "/tests/fakes/cuda",
-                                        "DDPRUN_FAKE_GPUS=2"};
+  const std::vector<std::string> two = {"LD_LIBRARY_PATH=" + build_dir() + "/tests/fakes/cuda", "DDPRUN_FAKE_GPUS=2"};
   const auto with = [&](const std::string& variable) {
     auto variables = two;
     if (!variable.empty()) variables.push_back(variable);

@@ -16,10 +16,10 @@
 
 #include "ddprun/error.hpp"
 #include "launch/rendezvous.hpp"
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/process.hpp"
 #include "support/read_file.hpp"
+#include "support/text.hpp"
 #include "testing/hosts.hpp"
 #include "testing/temp_dir.hpp"
 #include "tools/doctor/peers.hpp"

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <filesystem>
 
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
+#include "support/text.hpp"
 #include "tools/export/export.hpp"
 #include "tools/report/some_run.hpp"
 

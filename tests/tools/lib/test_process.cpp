@@ -3,11 +3,10 @@
 #include <csignal>
 #include <thread>
 
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/process.hpp"
 #include "support/read_file.hpp"
-#include "tools/compare/runner.hpp"
+#include "support/text.hpp"
 #include "tools/lib/process.hpp"
 
 using namespace ddprun::tools;
@@ -89,11 +88,4 @@ TEST_CASE("SIGTERM and SIGINT to this process end it and its children") {
     const pid_t grandchild = std::stoi(read_file(file));
     CHECK(eventually([&] { return !is_alive(grandchild); }));
   }
-}
-
-TEST_CASE("without ddprun there is no run folder, and one line says why") {
-  const InTempDir folder;
-  CHECK(error_of([] { ddprun::compare::Runner({}, "compare", {}); }) ==
-        "1: compare: needs ddprun, which is neither in the folder of ddprun-compare nor on PATH");
-  CHECK(std::filesystem::is_empty("."));
 }

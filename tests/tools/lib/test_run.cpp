@@ -7,9 +7,9 @@
 #include "ddprun/error.hpp"
 #include "record/recorder.hpp"
 #include "record/run_dir.hpp"
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
+#include "support/text.hpp"
 #include "testing/temp_dir.hpp"
 #include "tools/lib/run.hpp"
 

@@ -1,10 +1,10 @@
 // `ddprun predict` as a user runs it.
 #include <doctest/doctest.h>
 
-#include "support/contains.hpp"
 #include "support/golden.hpp"
 #include "support/process.hpp"
 #include "support/read_file.hpp"
+#include "support/text.hpp"
 #include "tools/predict/inputs.hpp"
 
 using namespace ddprun;

@@ -4,9 +4,8 @@
 
 #include <rapidcheck.h>
 
-
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "support/text.hpp"
 #include "tools/predict/links.hpp"
 
 using namespace ddprun;

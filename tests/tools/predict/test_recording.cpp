@@ -2,9 +2,9 @@
 
 #include <doctest/doctest.h>
 
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
+#include "support/text.hpp"
 #include "tools/predict/inputs.hpp"
 
 using namespace ddprun;

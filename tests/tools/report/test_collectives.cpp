@@ -1,9 +1,9 @@
 
 #include <doctest/doctest.h>
 
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
+#include "support/text.hpp"
 #include "tools/report/report.hpp"
 #include "tools/report/some_run.hpp"
 

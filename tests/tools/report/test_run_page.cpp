@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "record/collectives.hpp"
-#include "support/contains.hpp"
 #include "support/golden.hpp"
+#include "support/text.hpp"
 #include "support/variable.hpp"
 #include "tools/report/report.hpp"
 #include "tools/report/runs.hpp"

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <set>
 
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "support/text.hpp"
 #include "tools/compare/variant.hpp"
 #include "tools/sweep/sweep.hpp"
 

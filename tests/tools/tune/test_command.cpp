@@ -1,8 +1,8 @@
 // What `ddprun tune` refuses before it starts anything. tests/e2e/tune_test.cpp has the rest.
 #include <doctest/doctest.h>
 
-#include "support/contains.hpp"
 #include "support/process.hpp"
+#include "support/text.hpp"
 
 using namespace ddprun::testing;
 

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "support/text.hpp"
 #include "tools/predict/inputs.hpp"
 
 using namespace ddprun;

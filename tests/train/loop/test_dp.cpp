@@ -5,8 +5,8 @@
 #include <set>
 
 #include "ddprun/error.hpp"
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "support/text.hpp"
 #include "train/fit.hpp"
 
 namespace ddprun::train {

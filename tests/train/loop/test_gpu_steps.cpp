@@ -189,8 +189,8 @@ struct LostGroup final : comm::CountingBackend {
 };
 
 TEST_CASE("if a peer was lost, that is reported, and not the loss that follows from missing gradients") {
-  const auto solo = comm::single_process_backend();
-  LostGroup lost(*solo);
+  const auto single = comm::single_process_backend();
+  LostGroup lost(*single);
   const auto error_with = [](CommBackend& backend, torch::Device device) {
     auto fit = fit_on<LineModel>(device);
     fit.train_data.poisoned = 3;
@@ -199,7 +199,7 @@ TEST_CASE("if a peer was lost, that is reported, and not the loss that follows f
   for (const torch::Device device : {torch::Device(torch::kCPU), kGpu}) {
     CAPTURE(device.str());
     CHECK(error_with(lost, device) == "5: rank 1 is gone");
-    CHECK(error_with(*solo, device).starts_with("1: the loss is nan; "));
+    CHECK(error_with(*single, device).starts_with("1: the loss is nan; "));
   }
 }
 

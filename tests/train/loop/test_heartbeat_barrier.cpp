@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "comm/joined.hpp"
-#include "support/contains.hpp"
+#include "support/text.hpp"
 
 namespace ddprun::train {
 namespace {

@@ -28,17 +28,17 @@ TEST_CASE("a key that is missing or not a number is reported with its file") {
   checkpoint::File file;
   file.path = "a.safetensors";
   write_position({}, file.metadata);
-  const auto told = [](const char* word) {
+  const auto expected = [](const char* word) {
     return "2: a.safetensors: \"" + std::string(word) + "\" is missing or no number: not a state of this ddprun";
   };
   checkpoint::File other = file;
   other.metadata.erase("step_of_epoch");
-  CHECK(testing::error_of([&] { read_position(other); }) == told("step_of_epoch"));
+  CHECK(testing::error_of([&] { read_position(other); }) == expected("step_of_epoch"));
   for (const char* text : {"", "x", "1.5", " 1", "1 ", "99999999999999999999"}) {
     CAPTURE(text);
     other = file;
     other.metadata["step"] = text;
-    CHECK(testing::error_of([&] { read_position(other); }) == told("step"));
+    CHECK(testing::error_of([&] { read_position(other); }) == expected("step"));
   }
 }
 

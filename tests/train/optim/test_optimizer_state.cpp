@@ -1,8 +1,8 @@
 #include "support/torch_test.hpp"
 
 #include "checkpoint/folder.hpp"
-#include "support/contains.hpp"
 #include "support/error_of.hpp"
+#include "support/text.hpp"
 #include "testing/temp_dir.hpp"
 #include "train/optim/adam.hpp"
 #include "train/optim/fused.hpp"
