@@ -12,28 +12,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Rank 1 never gets its samples of step 7.
-const std::string kStalling = R"(
-[launch]
-nproc = 2
-threads = 1
-[strategy]
-kind = "ddp"
-[model]
-name = "linear"
-[data]
-name = ")" + build_dir() +
-                              R"(/tests/fakes/gpu/libddprun_dataset_stalling.so"
-batch_size = 24
-shuffle = false
-workers = 0
-options = { samples = 240, at = 145 }
-[train]
-evaluate = false
-[log]
-every = 5
-)";
-
 const std::string kEndless = R"(
 [strategy]
 kind = "ddp"
@@ -71,7 +49,7 @@ void check_report(const Workplace& place, const fs::path& run) {
 
 TEST_CASE("SIGUSR2 to the launcher of a job that hangs: each rank writes its last collectives, and the job goes on") {
   Workplace place;
-  Job job(place, place.training(place.config(kStalling), {"comm.timeout=\"10m\""}));
+  Job job(place, place.training(place.config(kStalling), {"comm.timeout=10m", "log.every=5"}));
   job.wait_for_steps();
   const auto run = place.new_run();
   const auto hangs = [&] {
@@ -111,7 +89,7 @@ TEST_CASE("a job that fails leaves the last collectives of each rank, of the one
   fs::path run;
   // The ranks have a tenth of a second to write. A busy disk may take longer, but rarely three times.
   for (int attempt = 0; attempt < 3 && (run.empty() || !fs::exists(file_of(run, 1))); ++attempt) {
-    const auto result = place.run(place.training(place.config(kStalling), {"comm.timeout=\"3s\""}));
+    const auto result = place.run(place.training(place.config(kStalling), {"comm.timeout=3s", "log.every=5"}));
     CHECK(result.code == 5);
     CHECK_MESSAGE(last_line(result.err).ends_with("; rank 1 was in step 7 phase data"), result.err);
     run = place.new_run();

@@ -249,27 +249,7 @@ TEST_CASE("a launcher that was started with SIGCHLD ignored still sees its ranks
 
 TEST_CASE("if a rank hangs, the others end at comm.timeout, and the line says where it was") {
   Workplace place;
-  const std::string stalling = R"(
-[comm]
-timeout = "3s"
-[launch]
-nproc = 2
-threads = 1
-[strategy]
-kind = "ddp"
-[model]
-name = "linear"
-[data]
-name = ")" + build_dir() +
-                               R"(/tests/fakes/gpu/libddprun_dataset_stalling.so"
-batch_size = 24
-shuffle = false
-workers = 0
-options = { samples = 240, at = 145 }
-[train]
-evaluate = false
-)";
-  const auto result = place.run(place.training(place.config(stalling)));
+  const auto result = place.run(place.training(place.config(kStalling), {"comm.timeout=3s"}));
   CHECK(result.code == 5);
   CHECK_MESSAGE(contains(last_line(result.err), "ddprun: failed: rank 0 ("), result.err);
   CHECK_MESSAGE(contains(last_line(result.err), "step 7 phase "), result.err);

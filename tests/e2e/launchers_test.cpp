@@ -161,31 +161,13 @@ TEST_CASE("a rank that fails before the training ends the others, which report i
   CHECK(first.code == 1);
   CHECK_MESSAGE(contains(last_line(first.err), "ddprun: failed: experiment.output: cannot create folder"), first.err);
   CHECK(second.code == 5);
-  CHECK_MESSAGE(contains(last_line(second.err), "phase rendezvous: experiment.output: cannot create folder"), second.err);
+  CHECK_MESSAGE(contains(last_line(second.err), "phase rendezvous: experiment.output: cannot create folder"),
+                second.err);
 }
 
 TEST_CASE("a rank that holds the others up is named while the job runs, and at its end") {
   Workplace place;
-  const std::string stalling = R"(
-[comm]
-timeout = "9s"
-[launch]
-threads = 1
-[strategy]
-kind = "ddp"
-[model]
-name = "linear"
-[data]
-name = ")" + build_dir() +
-                               R"(/tests/fakes/gpu/libddprun_dataset_stalling.so"
-batch_size = 24
-shuffle = false
-workers = 0
-options = { samples = 240, at = 145 }
-[train]
-evaluate = false
-)";
-  EnvRanks ranks(place, place.training(place.config(stalling)), 2);
+  EnvRanks ranks(place, place.training(place.config(kStalling), {"comm.timeout=9s"}), 2);
   const auto first = ranks[0].wait(std::chrono::seconds(60)), second = ranks[1].wait(std::chrono::seconds(60));
   CHECK(first.code == 5);
   CHECK_MESSAGE(contains(first.err, ") has been in step 7 phase data for 5 s; 1 rank waits in step 7 phase "),

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "support/paths.hpp"
 #include "support/process.hpp"
 #include "support/read_file.hpp"
 #include "support/text.hpp"
@@ -35,6 +36,25 @@ name = "linear"
 [data]
 name = "linear"
 batch_size = 64
+)";
+
+// A training on two ranks in which rank 1 never gets its samples of step 7.
+inline const std::string kStalling = R"(
+[launch]
+nproc = 2
+threads = 1
+[strategy]
+kind = "ddp"
+[model]
+name = "linear"
+[data]
+name = ")" + testing::build_dir() + R"(/tests/fakes/gpu/libddprun_dataset_stalling.so"
+batch_size = 24
+shuffle = false
+workers = 0
+options = { samples = 240, at = 145 }
+[train]
+evaluate = false
 )";
 
 // The folder of one test: the config, the runs, and a private folder for temporary files and job folders, so that
