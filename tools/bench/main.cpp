@@ -97,7 +97,7 @@ void declare_how(CLI::App& to, Request& request) {
   to.add_option("--rounds", request.rounds, "The number of rounds. Each runs all variants, in another order.")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  to.add_option("--timeout", request.timeout, "The time limit of meeting, of joining, and of one collective.")
+  to.add_option("--timeout", request.timeout, "The time limit of the rendezvous, of joining, and of one collective.")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.001, 86400.0))
       ->capture_default_str();
