@@ -52,19 +52,21 @@ class FolderStore : public Store {
     }
   }
 
-  std::string get(const std::string& key, milliseconds timeout) override try {
+  std::optional<std::string> get(const std::string& key, milliseconds timeout) override try {
     const std::string path = folder_ + "/" + file_name(key);
-    if (auto value = read_whole(path)) return std::move(*value);
+    if (auto value = read_whole(path)) return value;
     const auto begin = Clock::now();
     for (std::chrono::microseconds pause{50};; pause = std::min(2 * pause, kLongestPause)) {
       const auto failure = first_failure(folder_);
       // After the check for a failure, so that a key set before the failure is found.
-      if (auto value = read_whole(path)) return std::move(*value);
+      if (auto value = read_whole(path)) return value;
       if (failure) throw_echo(*failure, key);
       const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
-      if (waited >= timeout) throw_late(key, waited);
+      if (waited >= timeout) break;
       std::this_thread::sleep_for(std::min<std::chrono::microseconds>(pause, timeout - waited));
     }
+    require_private(folder_);  // a folder that is gone is an error
+    return std::nullopt;
   } catch (const std::system_error& error) {
     throw Error(ExitCode::rendezvous, "store: cannot read the key \"" + key + "\": " + error.what());
   }
@@ -75,12 +77,6 @@ class FolderStore : public Store {
   [[noreturn]] static void throw_echo(const Failure& failure, const std::string& key) {
     throw Error(ExitCode::peer, "rank " + std::to_string(failure.rank) + " failed while this one waited for \"" + key +
                                     "\": " + failure.message);
-  }
-
-  void throw_late(const std::string& key, milliseconds waited) const {
-    require_private(folder_);  // if the folder is gone, that is the better error
-    throw Error(ExitCode::rendezvous,
-                "store: waited " + std::to_string(waited.count()) + " ms for the key \"" + key + "\"; nobody set it");
   }
 
   const std::string folder_;

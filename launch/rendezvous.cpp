@@ -21,7 +21,7 @@ class PrefixedStore final : public Store {
   PrefixedStore(Store& store, std::string prefix) : store_(store), prefix_(std::move(prefix)) {}
 
   void set(const std::string& key, std::string_view value) override { store_.set(prefix_ + key, value); }
-  std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
+  std::optional<std::string> get(const std::string& key, std::chrono::milliseconds timeout) override {
     return store_.get(prefix_ + key, timeout);
   }
   std::vector<std::string> allgather(const std::string& name, int rank, int size, std::string_view value,
@@ -139,7 +139,7 @@ void compare_identities(Store& store, int rank, int size, const std::string& min
   const auto other = static_cast<int>(found - digests.begin());
   const auto key = [](int which) { return "identity of " + std::to_string(which); };
   if (rank == 0 || rank == other) store.set(key(rank), mine);
-  const std::string first = store.get(key(0), timeout), second = store.get(key(other), timeout);
+  const std::string first = store.require(key(0), timeout), second = store.require(key(other), timeout);
   // The process that has the store must not end before the others have the texts.
   store.allgather("identities differ", rank, size, "", timeout);
   throw Error(ExitCode::rendezvous, words.process + " 0 and " + words.process + " " + std::to_string(other) + " " +

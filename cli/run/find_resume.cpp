@@ -174,7 +174,7 @@ bool find_common_resume(config::Loaded& loaded, const launch::World& world, Stor
   if (store == nullptr || world.on_one_host()) return find_resume(loaded);
   const std::string key = "resume", seen = "resume seen by ";
   if (world.rank != 0) {
-    const std::string found = store->get(key, timeout);
+    const std::string found = store->require(key, timeout);
     store->set(seen + std::to_string(world.rank), "");
     if (found == kEnd) return false;
     if (!found.starts_with(kFrom)) throw Error(ExitCode::usage, found);
@@ -184,7 +184,7 @@ bool find_common_resume(config::Loaded& loaded, const launch::World& world, Stor
   }
   // Rank 0 may host the store, so it must not end before the others have read the result.
   const auto wait_for_others = [&] {
-    for (int rank = 1; rank < world.size; ++rank) store->get(seen + std::to_string(rank), timeout);
+    for (int rank = 1; rank < world.size; ++rank) store->require(seen + std::to_string(rank), timeout);
   };
   try {
     const bool more = find_resume(loaded);

@@ -61,7 +61,7 @@ RunFolder::RunFolder(Group& group, const launch::World& world, std::string given
   if (rank_ == 0 && path_.empty()) path_ = prepare_run_dir(experiment, world.local_size);
   if (group.store == nullptr) return;
   if (rank_ == 0) group.store->set("run folder", path_);
-  const fs::path of_rank0 = group.store->get("run folder", timeout);
+  const fs::path of_rank0 = group.store->require("run folder", timeout);
   if (rank_ != 0) path_ = (fs::path(experiment.experiment.output) / of_rank0.filename()).string();
   // Before any other rank makes a folder: rank 0's folder already has its config.
   const std::string sees = fs::exists(path_ + kConfigFile) ? "1" : "0";

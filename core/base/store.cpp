@@ -19,25 +19,6 @@ std::chrono::milliseconds left_until(Clock::time_point deadline) {
   return std::max(left, std::chrono::milliseconds::zero());
 }
 
-bool is_missing(Store& store, const std::string& key) try {
-  store.get(key, std::chrono::milliseconds::zero());
-  return false;
-} catch (const Error& error) {
-  if (error.code() != ExitCode::rendezvous) throw;
-  return true;
-}
-
-[[noreturn]] void throw_missing(Store& store, const std::string& name, int first, int size,
-                                std::chrono::milliseconds waited, const std::string& reason) {
-  std::string missing;
-  for (int rank = first; rank < size; ++rank) {
-    if (is_missing(store, key_of(name, rank))) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
-  }
-  // All ranks arrived meanwhile, but too late: report the first error.
-  if (missing.empty()) throw Error(ExitCode::rendezvous, reason);
-  throw_missing_ranks(name, size, waited, missing);
-}
-
 }  // namespace
 
 void throw_missing_ranks(const std::string& name, int size, std::chrono::milliseconds waited,
@@ -46,20 +27,28 @@ void throw_missing_ranks(const std::string& name, int size, std::chrono::millise
                                         " ms; of " + std::to_string(size) + " ranks these did not come: " + missing);
 }
 
+std::string Store::require(const std::string& key, std::chrono::milliseconds timeout) {
+  auto value = get(key, timeout);
+  if (value) return std::move(*value);
+  throw Error(ExitCode::rendezvous, "store: waited " + std::to_string(std::max<int64_t>(timeout.count(), 0)) +
+                                        " ms for the key \"" + key + "\"; nobody set it");
+}
+
 std::vector<std::string> Store::allgather(const std::string& name, int rank, int size, std::string_view value,
                                           std::chrono::milliseconds timeout) {
   const auto begin = Clock::now();
   const auto deadline = begin + timeout;
   set(key_of(name, rank), value);
-  std::vector<std::string> values(static_cast<std::size_t>(size));
+  std::vector<std::string> values;
+  std::string missing;
   for (int peer = 0; peer < size; ++peer) {
-    try {
-      values[static_cast<std::size_t>(peer)] = get(key_of(name, peer), left_until(deadline));
-    } catch (const Error& error) {
-      if (error.code() != ExitCode::rendezvous) throw;
-      const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
-      throw_missing(*this, name, peer, size, waited, error.what());
-    }
+    const auto text = get(key_of(name, peer), missing.empty() ? left_until(deadline) : std::chrono::milliseconds(0));
+    if (!text) missing += (missing.empty() ? "" : ", ") + std::to_string(peer);
+    values.push_back(text.value_or(""));
+  }
+  if (!missing.empty()) {
+    throw_missing_ranks(name, size, std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin),
+                        missing);
   }
   return values;
 }

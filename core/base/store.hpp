@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,10 +16,13 @@ class Store {
   virtual ~Store() = default;
   // Throws Error(rendezvous) if the value cannot be stored.
   virtual void set(const std::string& key, std::string_view value) = 0;
-  // Waits until the key is set. Throws Error(rendezvous) at the deadline, or if the job fails meanwhile.
-  virtual std::string get(const std::string& key, std::chrono::milliseconds timeout) = 0;
-  // Gathers `value` of every rank, in rank order. `name` may be used once per job. All ranks call it. Throws as get;
-  // the message names the ranks that did not come.
+  // Waits until the key is set, and returns its value; nothing if it is not set within `timeout`. 0 or less: does not
+  // wait. Throws Error(peer) if the job fails meanwhile, Error(rendezvous) if the store cannot be read.
+  [[nodiscard]] virtual std::optional<std::string> get(const std::string& key, std::chrono::milliseconds timeout) = 0;
+  // As get, but throws Error(rendezvous) if the key is not set within `timeout`.
+  std::string require(const std::string& key, std::chrono::milliseconds timeout);
+  // Gathers `value` of every rank, in rank order. `name` may be used once per job. All ranks call it. Throws as
+  // require; the message names the ranks that did not come.
   virtual std::vector<std::string> allgather(const std::string& name, int rank, int size, std::string_view value,
                                              std::chrono::milliseconds timeout);
   // An allgather that can be called any number of times: the n-th call is "<name>-<n>" here. All ranks call it alike.

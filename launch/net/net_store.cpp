@@ -32,13 +32,11 @@ class NetStore : public Store {
     call(request(Request::set).text(key).text(value), milliseconds(0), [](ByteReader&) {});
   }
 
-  std::string get(const std::string& key, milliseconds timeout) override {
-    std::string value;
-    const Reply reply = call(request(Request::get).text(key).number(count(timeout)), timeout,
-                             [&](ByteReader& reader) { value = reader.text(); });
-    if (reply != Reply::late) return value;
-    throw Error(ExitCode::rendezvous,
-                "store: waited " + std::to_string(count(timeout)) + " ms for the key \"" + key + "\"; nobody set it");
+  std::optional<std::string> get(const std::string& key, milliseconds timeout) override {
+    std::optional<std::string> value;
+    call(request(Request::get).text(key).number(count(timeout)), timeout,
+         [&](ByteReader& reader) { value = reader.text(); });
+    return value;
   }
 
   std::vector<std::string> allgather(const std::string& name, int rank, int size, std::string_view value,

@@ -39,7 +39,7 @@ void exchange(Store& store, const World& world) {
 }
 
 ExitCode code_of_get(Store& store, const std::string& key, milliseconds limit) try {
-  store.get(key, limit);
+  store.require(key, limit);
   return ExitCode::ok;
 } catch (const Error& error) {
   std::cerr << error.what() << "\n";
@@ -76,7 +76,7 @@ void check_threads(Store& store, const World& world) {
 // The host of the store ends last.
 void leave(Store& store, const World& world) {
   if (world.rank > 0) return store.set("end of " + std::to_string(world.rank), "");
-  for (int rank = 1; rank < world.size; ++rank) store.get("end of " + std::to_string(rank), kLimit);
+  for (int rank = 1; rank < world.size; ++rank) store.require("end of " + std::to_string(rank), kLimit);
 }
 
 // Until the test kills this process.

@@ -116,7 +116,7 @@ const std::map<std::string, Action>& actions() {
       {"signal", [](Self&, const std::string& number) { raise(std::stoi(number)); }},
       {"report", report},
       {"set", [](Self& self, const std::string& key) { self.store->set(key, "value"); }},
-      {"get", [](Self& self, const std::string& key) { self.store->get(key, milliseconds(60000)); }},
+      {"get", [](Self& self, const std::string& key) { self.store->require(key, milliseconds(60000)); }},
       {"first",  // the following action only if this file does not exist, for a failure that a restart does not repeat
        [](Self& self, const std::string& file_and_action) {
          const std::size_t comma = file_and_action.find(',');

@@ -67,7 +67,7 @@ TEST_CASE("a value is read by a client that asked before it was set, and by one 
   const RunningServer running;
   const auto a = running.client(), b = running.client();
   std::string early;
-  std::thread waiting([&] { early = b->get("key", kLimit); });
+  std::thread waiting([&] { early = b->require("key", kLimit); });
   std::this_thread::sleep_for(milliseconds(50));
   a->set("key", std::string("va\0lue", 6));
   waiting.join();
@@ -76,14 +76,15 @@ TEST_CASE("a value is read by a client that asked before it was set, and by one 
   CHECK(contains(error_of([&] { b->set("key", "again"); }), "set already"));
 }
 
-TEST_CASE("a key that nobody sets is reported after the time, with exit code 4") {
+TEST_CASE("a key that nobody sets is nothing to get; require reports it after the time, with exit code 4") {
   const RunningServer running;
   const auto client = running.client();
   const auto begin = Clock::now();
-  const std::string error = error_of([&] { client->get("nobody's", milliseconds(200)); });
+  const std::string error = error_of([&] { client->require("nobody's", milliseconds(200)); });
   CHECK(Clock::now() - begin >= milliseconds(200));
   CHECK(contains(error, "4: "));
   CHECK(contains(error, "nobody's"));
+  CHECK_FALSE(client->get("nobody's", milliseconds(0)).has_value());
 }
 
 TEST_CASE("a key that is there is read also when the caller's time is over") {
@@ -97,7 +98,7 @@ TEST_CASE("one thread sets a key while another waits through the same client") {
   const RunningServer running;
   const auto client = running.client();
   std::string found;
-  std::thread waiting([&] { found = client->get("later", kLimit); });
+  std::thread waiting([&] { found = client->require("later", kLimit); });
   std::this_thread::sleep_for(milliseconds(50));
   client->set("later", "value");
   waiting.join();
@@ -108,9 +109,9 @@ TEST_CASE("a client that has lost the server says so with exit code 5, also when
   RunningServer running;
   const auto client = running.client();
   running.server.reset();
-  const std::string first = error_of([&] { client->get("key", kLimit); });
+  const std::string first = error_of([&] { client->require("key", kLimit); });
   CHECK_MESSAGE(first.starts_with("5: lost the store at 127.0.0.1:"), first);
-  CHECK(error_of([&] { client->get("key", kLimit); }) == first);
+  CHECK(error_of([&] { client->require("key", kLimit); }) == first);
   CHECK(error_of([&] { client->set("key", "value"); }) == first);
 }
 
@@ -239,7 +240,7 @@ TEST_CASE("a client may start before the server") {
   const int port = RunningServer().server->port();
   const Secret secret = make_secret();
   std::string value;
-  std::thread early([&] { value = net_store({"127.0.0.1", port, secret}, kLimit)->get("key", kLimit); });
+  std::thread early([&] { value = net_store({"127.0.0.1", port, secret}, kLimit)->require("key", kLimit); });
   std::this_thread::sleep_for(milliseconds(100));
   {
     const StoreServer server({"127.0.0.1"}, port, secret);

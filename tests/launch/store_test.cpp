@@ -38,7 +38,7 @@ Error error_of(Action action) {
 }
 
 std::string value_or_error(Store& store, const std::string& key) try {
-  return store.get(key, milliseconds(20000));
+  return store.require(key, milliseconds(20000));
 } catch (const Error& error) {
   return error.what();
 }
@@ -122,12 +122,13 @@ TEST_CASE("get waits for a key that another thread sets, and returns immediately
   CHECK(longest < milliseconds(30000));
 }
 
-TEST_CASE("get throws at the deadline and names the key and the time") {
+TEST_CASE("at the deadline get returns nothing, and require names the key and the time") {
   const TempDir folder;
   const auto store = folder_store(folder.path());
   const auto begin = Clock::now();
-  const Error error = error_of([&] { store->get("nobody's", milliseconds(60)); });
+  const Error error = error_of([&] { store->require("nobody's", milliseconds(60)); });
   CHECK(Clock::now() - begin >= milliseconds(60));
+  CHECK_FALSE(store->get("nobody's", milliseconds(0)).has_value());
   CHECK(error.code() == ExitCode::rendezvous);
   CHECK(contains(error.what(), "nobody's"));
   CHECK(contains(error.what(), " ms"));
@@ -140,7 +141,7 @@ TEST_CASE("get ends immediately when a rank has failed, with the code of a lost 
     std::this_thread::sleep_for(milliseconds(20));
     report_failure(folder.path(), 3, ExitCode::failure, "loss is NaN");
   });
-  const Error error = error_of([&] { store->get("key", milliseconds(20000)); });
+  const Error error = error_of([&] { store->require("key", milliseconds(20000)); });
   failing.join();
   CHECK(error.code() == ExitCode::peer);
   CHECK(contains(error.what(), "rank 3"));

@@ -55,20 +55,11 @@ class StoreExchange : public testing::Exchange {
     return *store_;
   }
 
-  std::optional<std::string> get_within(const std::string& key, milliseconds limit) {
-    try {
-      return store().get(key, limit);
-    } catch (const Error& error) {
-      if (error.code() != ExitCode::rendezvous) throw;
-      return std::nullopt;
-    }
-  }
-
   std::string await(const std::string& key, int peer, Clock::time_point deadline) {
     while (true) {
-      if (auto value = get_within(key, kPollInterval)) return *value;
+      if (auto value = store().get(key, kPollInterval)) return *value;
       const std::string who = "rank " + std::to_string(peer);
-      if (get_within(name_ + "gone", milliseconds(0))) {
+      if (store().get(name_ + "gone", milliseconds(0))) {
         throw std::runtime_error("exchange: gave up waiting for " + who + ": a rank is gone");
       }
       if (Clock::now() > deadline) throw std::runtime_error("exchange: " + who + " did not come");
@@ -113,7 +104,7 @@ void Job::meet(const std::string& identity) {
     at_.port = 0;
     if (leads()) own_store_ = launch::hosted_store(at_, kConnectLimit);
     if (leads()) store_->set("port", std::to_string(at_.port));
-    at_.port = std::stoi(store_->get("port", kConnectLimit));
+    at_.port = std::stoi(store_->require("port", kConnectLimit));
     if (!leads()) own_store_ = launch::net_store(at_, kConnectLimit);
     store_ = own_store_.get();
   }

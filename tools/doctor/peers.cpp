@@ -84,25 +84,14 @@ class Tester {
     return self;
   }
 
-  // Nothing if the key is not set in time.
-  std::optional<std::string> get_within(const std::string& what, std::size_t host, milliseconds limit,
-                                        std::string& error) try {
-    return store_.get(key(what, host), limit);
-  } catch (const Error& missing) {
-    if (missing.code() != ExitCode::rendezvous) throw;
-    error = missing.what();
-    return std::nullopt;
-  }
-
   void gather_hosts() {
     for (std::size_t host = 0; host < ranks_.size(); ++host) {
       PeerHost& one = report_.hosts.emplace_back();
-      std::string error;
-      if (const auto text = get_within("address", host, options_.timeout, error)) {
+      if (const auto text = store_.get(key("address", host), options_.timeout)) {
         one = json::parse(*text);
       } else {
         one.rank = ranks_[host];
-        one.error = "no address: " + error;
+        one.error = "no address within " + std::to_string(options_.timeout.count()) + " ms";
       }
     }
   }
@@ -125,7 +114,7 @@ class Tester {
     const std::string ready = "ready" + std::to_string(round);
     PeerPair pair;
     store_.set(key(ready, here_), "");
-    if (!get_within(ready, other, patience(round), pair.error)) {
+    if (!store_.get(key(ready, other), patience(round))) {
       pair.error = "the other host did not take part";
       return pair;
     }
@@ -147,7 +136,7 @@ class Tester {
     for (std::size_t host = 0; host < ranks_.size(); ++host) {
       if (!without_error(host)) continue;  // it has tested nothing
       try {
-        const auto text = store_.get(key("result", host), patience(rounds_of(ranks_.size())));
+        const auto text = store_.require(key("result", host), patience(rounds_of(ranks_.size())));
         for (const json& one : json::parse(text)) report_.pairs.push_back(one);
       } catch (const Error& error) {
         report_.hosts[host].error = std::string("no result: ") + error.what();
@@ -227,7 +216,7 @@ PeersReport test_peers(Store& store, int rank, int size, const PeersOptions& opt
   PeersReport report;
   if (place != first.end()) {
     Tester tester(store, options, first, static_cast<std::size_t>(place - first.begin()));
-    report = tester.run(store.get("peers/token", options.timeout));
+    report = tester.run(store.require("peers/token", options.timeout));
   }
   return report;
 }

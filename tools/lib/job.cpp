@@ -151,14 +151,9 @@ void Job::begin(json what, ProcessPlan& plan) {
 bool Job::failed() {
   if (Clock::now() - asked_ < kAskAgain) return false;
   asked_ = Clock::now();
-  try {
-    store_->get(key("failed"), milliseconds(0));
-    acknowledge();
-    return true;
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::rendezvous) throw;
-    return false;
-  }
+  if (!store_->get(key("failed"), milliseconds(0))) return false;
+  acknowledge();
+  return true;
 }
 
 // Reports to process 0 that this process runs, and knows of the failure.
@@ -193,14 +188,10 @@ void Job::collect(ChildEnd& end, std::vector<CpuUse>& cpu) {
   std::vector<launch::RankEnd> ends;
   const auto begin = Clock::now();
   for (int index = 0; index < count_; ++index) {
-    json part;
-    try {
-      if (!end.is_good()) store_->get(key("acknowledged", index), kAcknowledge - since(begin));
-      part = json::parse(store_->get(key("end", index), kEnds - since(begin)));
-    } catch (const Error& error) {
-      if (error.code() != ExitCode::rendezvous) throw;
-      part = {
-          {"ending", Ending::exited}, {"code", ExitCode::peer}, {"text", "its process does not answer"}, {"log", ""}};
+    json part = {
+        {"ending", Ending::exited}, {"code", ExitCode::peer}, {"text", "its process does not answer"}, {"log", ""}};
+    if (end.is_good() || store_->get(key("acknowledged", index), kAcknowledge - since(begin))) {
+      if (const auto text = store_->get(key("end", index), kEnds - since(begin))) part = json::parse(*text);
     }
     const Ending ending = part.at("ending");
     if (ending == Ending::interrupted || ending == Ending::terminated) end.process.ending = ending;
@@ -269,7 +260,7 @@ void Job::run_part(ProcessPlan plan, const json& what) {
 ExitCode Job::follow(const std::function<ProcessPlan(const json&)>& plan_of) {
   while (true) {
     ++run_;
-    const json text = json::parse(store_->get(key("run"), kNextRun));
+    const json text = json::parse(store_->require(key("run"), kNextRun));
     if (!text.contains("code")) {
       run_part(plan_of(text), text);
       continue;
