@@ -17,9 +17,9 @@ TEST_CASE("each model trains on one GPU as on the CPU") {
     const Trained gpu = runs.on_gpus({});
     check_same(gpu, runs.on_cpu({}));
     CHECK(contains(read_file(gpu.run / "environment.json"), "Fake GPU 0"));
-    const std::string looks = read_file(gpu.run / "gpus-rank0.jsonl");
-    CHECK_MESSAGE(contains(looks, "\"device\":0,\"allocated\":"), looks);
-    CHECK_MESSAGE(contains(looks, "\"utilization\":"), looks);
+    const std::string gpus = read_file(gpu.run / "gpus-rank0.jsonl");
+    CHECK_MESSAGE(contains(gpus, "\"device\":0,\"allocated\":"), gpus);
+    CHECK_MESSAGE(contains(gpus, "\"utilization\":"), gpus);
   }
 }
 

@@ -137,7 +137,7 @@ def is_near(model, losses, wanted, tolerance):
     return all(abs(loss - cpu) <= tolerance * cpu for loss, cpu in zip(losses, wanted))
 
 
-def told_of(losses):
+def text_of(losses):
     return " / ".join(f"{loss:.4g}" for loss in losses)
 
 
@@ -148,7 +148,7 @@ def beside_the_cpu(machine, chosen):
         def work():
             losses = {model: losses_of(machine, model, "cuda", how.kind, how.nproc, how.more)
                       for model in how.models if model in machine.models}
-            text = ", ".join(f"{model} {told_of(each)} (CPU {told_of(wanted[model])})" for model, each in losses.items())
+            text = ", ".join(f"{model} {text_of(each)} (CPU {text_of(wanted[model])})" for model, each in losses.items())
             good = all(is_near(model, each, wanted[model], how.tolerance) for model, each in losses.items())
             return text, good, {"losses": losses, "cpu": wanted}
         yield tried(f"training, {how.name}", work)
@@ -195,7 +195,7 @@ def results_of(check, machine):
 
 
 def collected(results, name, path):
-    """The list of them. Each is told and kept at once, for whoever ends this early."""
+    """The list of them. Each is printed and kept at once, for whoever ends this early."""
     listed = []
     for result in results:
         print(f"tests/gpu/run: {result.line()}", file=sys.stderr, flush=True)

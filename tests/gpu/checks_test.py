@@ -74,7 +74,7 @@ class Failures(unittest.TestCase):
                 getattr(process, end)()
                 _, err = process.communicate(timeout=60)
             self.assertIn("conformance of nccl, one rank  ok      the first\n", err)
-            self.assertEqual([each["told"] for each in json.loads(figures.read_text())["results"]], ["the first"])
+            self.assertEqual([each["text"] for each in json.loads(figures.read_text())["results"]], ["the first"])
             wait_until(lambda: not is_there(int(pid.read_text())))
             pid.unlink()
             figures.unlink()
@@ -152,7 +152,7 @@ class Failures(unittest.TestCase):
         self.assertFalse(all(result.good for result in self.busbw_of(1.05)))
         noisy = self.busbw_of(0.95, 1.1, 1.05)  # the median is 0.952, and three of nine are above
         self.assertTrue(all(result.good for result in noisy))
-        self.assertIn("ratio 0.952, 0.909 to 1.053 (wanted 0.98)", noisy[-1].told)
+        self.assertIn("ratio 0.952, 0.909 to 1.053 (wanted 0.98)", noisy[-1].text)
 
     def test_the_interval_of_a_median_is_the_sign_tests(self):
         for count, cut in [(1, 0), (5, 0), (8, 0), (9, 1), (11, 1), (12, 2), (25, 7)]:  # of its tables
@@ -169,7 +169,7 @@ class Failures(unittest.TestCase):
             speeds.trained_by = lambda machine, kind, graph, steps: (300.0, replayed, loss) if graph else (100.0, 0, 2.0)
             results = list(checks.graphs(machine))
             self.assertEqual([result.good for result in results], [good, good])
-            self.assertIn("300 images/s, without 100, ratio 3.00", results[0].told)
+            self.assertIn("300 images/s, without 100, ratio 3.00", results[0].text)
 
     def test_the_loss_of_graphs_is_that_of_the_first_steps_they_replay(self):
         machine = checks.Machine(self.build, 1, True, self.build)
@@ -184,7 +184,7 @@ class Failures(unittest.TestCase):
         self.program("ddprun-conformance", "echo fine")
         path = self.build / "figures.json"
         self.check("--only", "conformance", "--json", path)
-        self.assertEqual(json.loads(path.read_text())["results"][0]["told"], "fine")
+        self.assertEqual(json.loads(path.read_text())["results"][0]["text"], "fine")
 
 
 class Parity(unittest.TestCase):

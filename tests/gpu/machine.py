@@ -14,12 +14,12 @@ LIMIT = 400  # seconds of one program
 @dataclasses.dataclass
 class Result:
     name: str
-    told: str
+    text: str
     good: bool
     figures: dict = dataclasses.field(default_factory=dict)
 
     def line(self, width=0):
-        return f"{self.name:<{width}}  {'ok    ' if self.good else 'FAILED'}  {self.told}"
+        return f"{self.name:<{width}}  {'ok    ' if self.good else 'FAILED'}  {self.text}"
 
 
 @dataclasses.dataclass

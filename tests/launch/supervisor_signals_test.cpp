@@ -49,7 +49,7 @@ TEST_CASE("SIGUSR2 reaches every rank, ends none that does not handle it, and th
 
 // How many ranks print that they got SIGUSR2 with kJobFails. They have a tenth of a second for it, which a busy machine
 // may not give them, but rarely three times.
-std::size_t told_ranks(const std::vector<std::string>& steps, int code, std::size_t expected) {
+std::size_t notified_ranks(const std::vector<std::string>& steps, int code, std::size_t expected) {
   std::size_t received = 0;
   for (int attempt = 0; attempt < 3 && received != expected; ++attempt) {
     FakeJob job(3, steps);
@@ -68,8 +68,8 @@ TEST_CASE("when a rank fails or is stopped, the others get SIGUSR2 with kJobFail
     steps.insert(steps.end(), {step, "*:hang"});
     return steps;
   };
-  CHECK(told_ranks(then("1:exit=3"), 3, 2) == 2);
-  CHECK(told_ranks(then("1:signal=" + std::to_string(SIGSTOP)), 5, 2) == 2);
+  CHECK(notified_ranks(then("1:exit=3"), 3, 2) == 2);
+  CHECK(notified_ranks(then("1:signal=" + std::to_string(SIGSTOP)), 5, 2) == 2);
 }
 
 TEST_CASE("a second signal immediately ends ranks that do not end by themselves") {

@@ -37,7 +37,7 @@ class Call {
     const c10::DeviceGuard here(device_);
     const Stream stream = current_stream(device_);
     if (touches()) begin(stream);
-    if (tells_host() || has_host_tensor_) host_waits();
+    if (returns_number() || has_host_tensor_) host_waits();
     for (const Part& part : parts_) touch(part.tensor, part.is_written, part.is_viewed);
     for (std::size_t i = 0; i < arguments.size(); ++i) stack_[first + i] = disguised(stack_[first + i], arguments[i]);
     if (touches() && is_capturing(stream)) {
@@ -99,7 +99,7 @@ class Call {
   }
 
   // A number or a size that depends on the elements.
-  bool tells_host() const {
+  bool returns_number() const {
     const auto& returns = op_.schema().returns();
     const std::string& name = op_.schema().name();
     return name == "aten::nonzero" || name == "aten::masked_select" ||

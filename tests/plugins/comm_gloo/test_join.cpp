@@ -49,14 +49,14 @@ JoinOptions with_silent_peer() {
 
 // What rank 0 and rank 1, two threads, gather. Before a rank sends the address of its port, another program connects to
 // it: in the first `times` attempts.
-class Meeting {
+class TwoRanks {
  public:
-  explicit Meeting(int times) : times_{times, times} {}
-  ~Meeting() {
+  explicit TwoRanks(int times) : times_{times, times} {}
+  ~TwoRanks() {
     for (const auto& sockets : strangers_) std::ranges::for_each(sockets, close);
   }
-  Meeting(const Meeting&) = delete;
-  Meeting& operator=(const Meeting&) = delete;
+  TwoRanks(const TwoRanks&) = delete;
+  TwoRanks& operator=(const TwoRanks&) = delete;
 
   // late: how long this rank stops after each gather.
   JoinOptions options(int rank, std::chrono::milliseconds late = 0ms) {
@@ -96,10 +96,10 @@ class Meeting {
 };
 
 TEST_CASE("another program that connects to a rank's port first does not become its peer") {
-  Meeting meeting(2);
+  TwoRanks ranks(2);
   std::unique_ptr<PluginBackend> backends[2];
-  std::thread other([&] { backends[1] = join(gloo(), meeting.options(1)); });
-  backends[0] = join(gloo(), meeting.options(0));
+  std::thread other([&] { backends[1] = join(gloo(), ranks.options(1)); });
+  backends[0] = join(gloo(), ranks.options(0));
   other.join();
 
   float sums[2] = {1, 2};
@@ -111,10 +111,10 @@ TEST_CASE("another program that connects to a rank's port first does not become 
 }
 
 TEST_CASE("ranks whose ports another program takes each time do not join") {
-  Meeting meeting(100);
+  TwoRanks ranks(100);
   std::string errors[2];
-  std::thread other([&] { errors[1] = error_of([&] { join(gloo(), meeting.options(1)); }); });
-  errors[0] = error_of([&] { join(gloo(), meeting.options(0)); });
+  std::thread other([&] { errors[1] = error_of([&] { join(gloo(), ranks.options(1)); }); });
+  errors[0] = error_of([&] { join(gloo(), ranks.options(0)); });
   other.join();
   for (const auto& error : errors) {
     CAPTURE(error);
@@ -123,10 +123,10 @@ TEST_CASE("ranks whose ports another program takes each time do not join") {
 }
 
 TEST_CASE("a rank may leave as soon as it has joined") {
-  Meeting meeting(0);
+  TwoRanks ranks(0);
   std::string errors[2];
-  std::thread other([&] { errors[1] = error_of([&] { join(gloo(), meeting.options(1)).reset(); }); });
-  errors[0] = error_of([&] { join(gloo(), meeting.options(0, 50ms)); });
+  std::thread other([&] { errors[1] = error_of([&] { join(gloo(), ranks.options(1)).reset(); }); });
+  errors[0] = error_of([&] { join(gloo(), ranks.options(0, 50ms)); });
   other.join();
   for (const auto& error : errors) CHECK(error == "no error");
 }

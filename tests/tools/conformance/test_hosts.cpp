@@ -42,13 +42,13 @@ TEST_CASE("ranks of one host share its namespaces, and ranks of two hosts share 
       },
       hosts.placement(2));
   REQUIRE(failures(outcomes) == "");
-  const auto said = [&](int rank, int what) { return outcomes[rank].records.at(what); };
-  CHECK(said(0, 0) == said(1, 0));
-  CHECK(said(2, 0) == said(3, 0));
-  CHECK(said(0, 0) != said(2, 0));
-  CHECK(std::set{said(0, 1), said(1, 1)} == std::set{said(2, 1), said(3, 1)});
-  CHECK(said(1, 2) == "lo (127.0.0.1), eth0 (10.83.0.10), eth1 (10.84.0.10)");
-  CHECK(said(2, 2) == "lo (127.0.0.1), eth0 (10.83.0.11), eth1 (10.84.0.11)");
+  const auto reported = [&](int rank, int what) { return outcomes[rank].records.at(what); };
+  CHECK(reported(0, 0) == reported(1, 0));
+  CHECK(reported(2, 0) == reported(3, 0));
+  CHECK(reported(0, 0) != reported(2, 0));
+  CHECK(std::set{reported(0, 1), reported(1, 1)} == std::set{reported(2, 1), reported(3, 1)});
+  CHECK(reported(1, 2) == "lo (127.0.0.1), eth0 (10.83.0.10), eth1 (10.84.0.10)");
+  CHECK(reported(2, 2) == "lo (127.0.0.1), eth0 (10.83.0.11), eth1 (10.84.0.11)");
 }
 
 TEST_CASE("a rank's death on a host is that rank's alone, and no process outlives the hosts") {

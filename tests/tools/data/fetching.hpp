@@ -64,7 +64,7 @@ class Fetching {
     for (const std::string& line : server.requests()) answers.push_back(line.substr(line.find(' ') + 1));
     return answers;
   }
-  bool said(const std::string& part) const {
+  bool reported(const std::string& part) const {
     return std::any_of(messages.lines.begin(), messages.lines.end(),
                        [&](const auto& line) { return contains(line, part); });
   }

@@ -44,7 +44,7 @@ TEST_CASE("after a broken connection only the rest is requested") {
   CHECK(fetching.from({"firstcut-100000"}) == "downloaded");
   CHECK(fetching.file.arrived());
   CHECK(fetching.answers() == Names{"- 200 100000", "bytes=100000- 206 200000"});
-  CHECK(fetching.said("trying again in 1.00 ms, after byte 100000"));
+  CHECK(fetching.reported("trying again in 1.00 ms, after byte 100000"));
 }
 
 TEST_CASE("bytes of an earlier attempt are not requested again") {
@@ -71,7 +71,7 @@ TEST_CASE("a part that is longer than the file is started again") {
   CHECK(fetching.from({"plain"}) == "downloaded");
   CHECK(fetching.file.arrived());
   CHECK(fetching.answers() == Names{"- 200 300000"});
-  CHECK(fetching.said("is longer than the file"));
+  CHECK(fetching.reported("is longer than the file"));
 }
 
 TEST_CASE("if a server ignores the range, the part starts again, and the file is correct") {
@@ -87,7 +87,7 @@ TEST_CASE("if a server refuses the range, the whole file is requested") {
   CHECK(fetching.from({"nothingafter"}) == "downloaded");
   CHECK(fetching.file.arrived());
   CHECK(fetching.answers() == Names{"bytes=1000- 416 0", "- 200 300000"});
-  CHECK(fetching.said("HTTP 416"));
+  CHECK(fetching.reported("HTTP 416"));
 }
 
 TEST_CASE("after repeated broken connections the download fails, and the part is kept") {
@@ -164,7 +164,7 @@ TEST_CASE("after a source with a wrong bit the next source starts from the begin
   CHECK(fetching.from({"corrupt-150000", "plain"}) == "downloaded");
   CHECK(fetching.file.arrived());
   CHECK(fetching.answers() == Names{"- 200 300000", "- 200 300000"});
-  CHECK(fetching.said("it sends another file than the published one"));
+  CHECK(fetching.reported("it sends another file than the published one"));
   std::filesystem::remove(fetching.file.path());
   const std::string error = fetching.from({"corrupt-5", "status-404"});
   CHECK_MESSAGE(contains(error, fetching.url("corrupt-5") + ": it sends another file"), error);
@@ -179,7 +179,7 @@ TEST_CASE("after a part with a wrong bit, the same source is tried again for the
   CHECK(fetching.from({"plain"}) == "downloaded");
   CHECK(fetching.file.arrived());
   CHECK(fetching.answers() == Names{"bytes=1000- 206 299000", "- 200 300000"});
-  CHECK(fetching.said("the part before " + fetching.url("plain") + " seems to be damaged"));
+  CHECK(fetching.reported("the part before " + fetching.url("plain") + " seems to be damaged"));
 }
 
 TEST_CASE("a complete part with a wrong bit is started again") {
@@ -189,7 +189,7 @@ TEST_CASE("a complete part with a wrong bit is started again") {
   fetching.file.leave_part(part);
   CHECK(fetching.from({"plain"}) == "downloaded");
   CHECK(fetching.file.arrived());
-  CHECK(fetching.said("some.gz.part is damaged; starting from the beginning"));
+  CHECK(fetching.reported("some.gz.part is damaged; starting from the beginning"));
 }
 
 TEST_CASE("an endless error page is stopped at its first byte, and its status is reported") {
@@ -224,7 +224,7 @@ TEST_CASE("permanent errors are not retried; temporary errors are") {
   CHECK(contains(fetching.from({"status-503"}), "HTTP 503 (3 attempts)"));
   CHECK(fetching.answers().size() == 4);
   CHECK(fetching.from({"firststatus-500"}) == "downloaded");
-  CHECK(fetching.said("HTTP 500; trying again"));
+  CHECK(fetching.reported("HTTP 500; trying again"));
   CHECK(fetching.file.arrived());
 }
 
@@ -240,7 +240,7 @@ TEST_CASE("after a stall the rest is requested again") {
   CHECK(fetching.from({"firststall-1000"}, quick_to_see_a_stall(1s)) == "downloaded");
   CHECK(fetching.file.arrived());
   CHECK(fetching.answers() == Names{"- 200 1000", "bytes=1000- 206 299000"});
-  CHECK(fetching.said("Operation too slow"));
+  CHECK(fetching.reported("Operation too slow"));
 }
 
 TEST_CASE("a slow server is not stalled") {
@@ -272,7 +272,7 @@ TEST_CASE("the next source resumes where the first one failed; if all fail, all 
   Fetching fetching;
   CHECK(fetching.from({"cut-50000", "plain"}) == "downloaded");
   CHECK(fetching.answers().back() == "bytes=150000- 206 150000");
-  CHECK(fetching.said("trying the next source"));
+  CHECK(fetching.reported("trying the next source"));
   std::filesystem::remove(fetching.file.path());
   const std::string error = fetching.from({"status-403", "status-404"});
   CHECK(contains(error, fetching.url("status-403") + ": HTTP 403; " + fetching.url("status-404") + ": HTTP 404;"));

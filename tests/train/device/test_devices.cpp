@@ -44,7 +44,7 @@ TEST_CASE("devices have the caller's grad mode and autocast, and only for that c
   DeviceThreads threads(2, nothing);
   bool grad = true, autocast = false;
   torch::ScalarType type{};
-  const auto look = [&](int device) {
+  const auto read_modes = [&](int device) {
     if (device == 0) return;
     grad = torch::GradMode::is_enabled();
     autocast = at::autocast::is_autocast_enabled(torch::kCPU);
@@ -55,14 +55,14 @@ TEST_CASE("devices have the caller's grad mode and autocast, and only for that c
     const auto before = at::autocast::get_autocast_dtype(torch::kCPU);
     at::autocast::set_autocast_dtype(torch::kCPU, torch::kHalf);
     at::autocast::set_autocast_enabled(torch::kCPU, true);
-    threads.run(2, look);
+    threads.run(2, read_modes);
     at::autocast::set_autocast_enabled(torch::kCPU, false);
     at::autocast::set_autocast_dtype(torch::kCPU, before);
   }
   CHECK_FALSE(grad);
   CHECK(autocast);
   CHECK((type == torch::kHalf));  // doctest cannot print these types
-  threads.run(2, look);
+  threads.run(2, read_modes);
   CHECK(grad);
   CHECK_FALSE(autocast);
 }

@@ -48,7 +48,7 @@ void report_the_end(Rank& rank, GroupMember& member, const Path& path, Vector& v
 }
 
 // Everything that a rank has reported.
-std::string said(const Outcome& outcome) {
+std::string reported(const Outcome& outcome) {
   std::string text;
   for (const auto& record : outcome.records) text += record;
   return text;
@@ -82,7 +82,7 @@ TEST_CASE("all other ranks name a killed rank, long before the deadline") {
       CHECK(outcomes[2].number == SIGKILL);
       for (const int other : {0, 1, 3}) {
         CHECK(outcomes[other].describe() == "rank " + std::to_string(other) + ": finished");
-        CHECK(said(outcomes[other]) == failure_text(CommStatus::peer_lost, "rank 2 is gone"));
+        CHECK(reported(outcomes[other]) == failure_text(CommStatus::peer_lost, "rank 2 is gone"));
       }
     }
   }
@@ -111,8 +111,8 @@ TEST_CASE("abort from another thread, or the host's flag, ends the call, and the
         rank.meet();
       });
       CHECK(failures(outcomes) == "");
-      CHECK(said(outcomes[1]) == failure_text(CommStatus::aborted, "aborted"));
-      CHECK(said(outcomes[2]) == failure_text(CommStatus::peer_lost, "rank 1 is gone"));
+      CHECK(reported(outcomes[1]) == failure_text(CommStatus::aborted, "aborted"));
+      CHECK(reported(outcomes[2]) == failure_text(CommStatus::peer_lost, "rank 1 is gone"));
     }
   }
 }
@@ -130,7 +130,7 @@ TEST_CASE("the deadline's error names a rank that does not come") {
       rank.meet();
     });
     CHECK(failures(outcomes) == "");
-    CHECK(said(outcomes[0]) == failure_text(CommStatus::timeout, "no answer from rank 1 within 1000 ms"));
+    CHECK(reported(outcomes[0]) == failure_text(CommStatus::timeout, "no answer from rank 1 within 1000 ms"));
   }
 }
 
@@ -151,7 +151,7 @@ TEST_CASE("the others name a rank that leaves the group; its earlier data still 
     });
     CHECK(failures(outcomes) == "");
     for (const int other : {0, 2}) {
-      CHECK(said(outcomes[other]) == failure_text(CommStatus::peer_lost, "rank 1 is gone"));
+      CHECK(reported(outcomes[other]) == failure_text(CommStatus::peer_lost, "rank 1 is gone"));
     }
   }
 }
