@@ -108,8 +108,7 @@ TEST_CASE("a run resumes on the same device, or on the other, bit for bit") {
 
 TEST_CASE("a run with dropout resumes with the GPU's own random numbers") {
   std::string config = kSimplenet;
-  config.replace(config.find("simplenet"), 9,
-                 build_dir() + "/tests/fakes/models/libddprun_model_dropnet.so");
+  config.replace(config.find("simplenet"), 9, build_dir() + "/tests/fakes/models/libddprun_model_dropnet.so");
   Runs runs(config);
   for (const Settings& settings : {Settings{}, kNccl}) {
     const int world = settings.empty() ? 1 : 2;

@@ -145,7 +145,7 @@ int measure_pings(Connection& to, milliseconds limit, PeerPair& pair) {
     }
     if (Clock::now() > enough) break;
   }
-  pair.round_trip_s = tools::quantile(std::move(times), 0.5);
+  pair.round_trip_s = tools::median(std::move(times));
   return 0;
 }
 

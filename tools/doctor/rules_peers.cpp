@@ -41,7 +41,7 @@ class Judge {
     for (const PeerPair& pair : report_.pairs) {
       if (pair.bandwidth_bytes_per_s) all.push_back(*pair.bandwidth_bytes_per_s);
     }
-    median_ = tools::quantile(std::move(all), 0.5);
+    median_ = tools::median(std::move(all));
   }
 
   std::vector<Finding> run() {

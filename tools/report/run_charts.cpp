@@ -79,7 +79,7 @@ std::size_t reduce(std::vector<Point>& points) {
     const std::size_t end = std::min(points.size(), begin + window);
     std::vector<double> values;
     for (std::size_t i = begin; i < end; ++i) values.push_back(points[i].y);
-    kept.push_back({points[begin + (end - begin) / 2].x, tools::quantile(values, 0.5)});
+    kept.push_back({points[begin + (end - begin) / 2].x, tools::median(values)});
   }
   if (window > 1) points = std::move(kept);
   return window;
@@ -167,7 +167,7 @@ std::vector<Chart> step_time_charts(const std::vector<NamedRun>& runs) {
     for (const Point point : one.points) all.push_back(point.y);
   }
   if (all.empty()) return {};
-  const Unit unit = unit_of_seconds(tools::quantile(all, 0.5));
+  const Unit unit = unit_of_seconds(tools::median(all));
   const std::string title = fmt::format("step time ({})", unit.name);
   Histogram histogram{{title}, {}};
   for (LineSeries& one : times) {

@@ -97,7 +97,7 @@ using Ways = std::map<std::string, Throughputs>;
 
 std::vector<Point> medians(const Throughputs& measured) {
   std::vector<Point> points;
-  for (const auto& [width, throughputs] : measured) points.push_back({width, tools::quantile(throughputs, 0.5)});
+  for (const auto& [width, throughputs] : measured) points.push_back({width, tools::median(throughputs)});
   return points;
 }
 

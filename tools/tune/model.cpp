@@ -60,7 +60,7 @@ double extra_per_call(std::vector<Call> calls, const Curve& curve) {
   for (std::size_t i = 0; i < (calls.size() + 1) / 2; ++i) {
     extra.push_back(calls[i].seconds - seconds_at(curve, calls[i].bytes));
   }
-  return std::max(0.0, tools::quantile(std::move(extra), 0.5));
+  return std::max(0.0, tools::median(std::move(extra)));
 }
 
 std::vector<Bucket> buckets_of(const std::vector<Bucket>& gradients, double bucket_cap_mb) {

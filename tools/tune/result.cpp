@@ -171,7 +171,7 @@ double step_of(const std::string& run_dir, const std::vector<int64_t>& traced) {
   }
   std::vector<double> steps;
   for (const auto& [step, seconds] : slowest) steps.push_back(seconds);
-  return tools::quantile(std::move(steps), 0.5);
+  return tools::median(std::move(steps));
 }
 
 std::vector<Call> calls_of(const std::string& run_dir) {
@@ -188,7 +188,7 @@ std::vector<Call> calls_of(const std::string& run_dir) {
   for (const auto& [bucket, by_step] : fastest) {
     std::vector<double> seconds;
     for (const auto& [step, one] : by_step) seconds.push_back(one);
-    calls.push_back({bytes.at(bucket), tools::quantile(std::move(seconds), 0.5)});
+    calls.push_back({bytes.at(bucket), tools::median(std::move(seconds))});
   }
   return calls;
 }
