@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ddp/launched.hpp"
+#include "support/golden.hpp"
 
 namespace ddprun::testing {
 namespace {
@@ -39,17 +40,7 @@ TEST_CASE("a scaler continues from a state, and does nothing when it is not enab
 TEST_CASE("wrong calls are errors that say what to do") {
   const auto result = run(1, "misuse");
   REQUIRE_MESSAGE(result.code == 0, result.err);
-  CHECK(result.out ==
-        "1: GradScaler: update() is called without a step(optimizer) before it\n"
-        "1: GradScaler: no parameter of the optimizer has a gradient: call scale(loss).backward() first\n"
-        "1: GradScaler: unscale_() is called twice for this optimizer; call update() after each step\n"
-        "1: GradScaler: step() is called twice for this optimizer; call update() after each step\n"
-        "1: GradScaler: unscale_() is called after step(); call it before\n"
-        "1: GradScaler: a gradient is float16, which is too narrow to unscale it: keep the parameters in float32\n"
-        "2: GradScaler: the state has no \"growth_factor\": load what state_dict() of an enabled scaler returned\n"
-        "2: GradScalerOptions: expected init_scale above 0 and finite in float32, growth_factor above 1 and finite, "
-        "backoff_factor between 0 and 1, and growth_interval of at least 1\n"
-        "2: Autocast to Double: expected bfloat16 or float16\n");
+  check_golden("ddp/amp_misuse.txt", result.out);
 }
 
 TEST_CASE("options and states out of range are errors") {
