@@ -43,6 +43,12 @@ class FakeJob {
   std::unique_ptr<Process> process_;
 };
 
+// The last line, even if it is empty: the launcher ends with the first cause and prints nothing after it.
+inline std::string final_line(const std::string& text) {
+  const auto lines = lines_of(text);
+  return lines.empty() ? "" : lines.back();
+}
+
 // The number in a file that a rank writes at that point.
 inline pid_t pid_in(const fs::path& file) {
   pid_t pid = 0;

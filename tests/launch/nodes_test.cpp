@@ -69,8 +69,8 @@ TEST_CASE("a failure of a rank ends all nodes, and all name it") {
   JobOfNodes job({1, 2}, {"*:train=3", "2:report=1,the disk is full", "2:exit=1", "*:hang"});
   for (const auto& result : job.wait()) {
     CHECK(result.code == 1);
-    CHECK(last_line(result.err).starts_with("ddprun: failed: rank 2 ("));
-    CHECK(last_line(result.err).ends_with("step 3 phase allreduce bucket 0: the disk is full"));
+    CHECK(final_line(result.err).starts_with("ddprun: failed: rank 2 ("));
+    CHECK(final_line(result.err).ends_with("step 3 phase allreduce bucket 0: the disk is full"));
     CHECK(result.elapsed < kSlack);
   }
 }
@@ -79,8 +79,8 @@ TEST_CASE("a rank that is killed is the first cause, though a rank of another no
   JobOfNodes job({1, 1}, {"*:train=2", "0:report=5,lost rank 1", "1:sleep=20", "1:signal=9", "*:hang"});
   for (const auto& result : job.wait()) {
     CHECK(result.code == 5);
-    CHECK(contains(last_line(result.err), "rank 1 ("));
-    CHECK(contains(last_line(result.err), "killed by signal 9"));
+    CHECK(contains(final_line(result.err), "rank 1 ("));
+    CHECK(contains(final_line(result.err), "killed by signal 9"));
   }
 }
 
@@ -90,8 +90,8 @@ TEST_CASE("a node whose launcher is killed is lost for the others") {
   (*job.launchers[1])->send(SIGKILL);
   const auto result = (*job.launchers[0])->wait(kLimit);
   CHECK(result.code == 5);
-  CHECK(contains(last_line(result.err), "ddprun: failed: ranks 1 and 2 ("));
-  CHECK(contains(last_line(result.err), "lost: the connection has ended"));
+  CHECK(contains(final_line(result.err), "ddprun: failed: ranks 1 and 2 ("));
+  CHECK(contains(final_line(result.err), "lost: the connection has ended"));
 }
 
 TEST_CASE("a node whose launcher stops is lost within seconds") {
@@ -103,8 +103,8 @@ TEST_CASE("a node whose launcher stops is lost within seconds") {
   MESSAGE("lost after ", std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin).count(),
           " ms");
   CHECK(result.code == 5);
-  CHECK(contains(last_line(result.err), "rank 1 ("));
-  CHECK(contains(last_line(result.err), "lost"));
+  CHECK(contains(final_line(result.err), "rank 1 ("));
+  CHECK(contains(final_line(result.err), "lost"));
   (*job.launchers[1])->send(SIGCONT);
   const auto other = (*job.launchers[1])->wait(kLimit);
   CHECK(other.code == 5);

@@ -55,7 +55,7 @@ std::size_t notified_ranks(const std::vector<std::string>& steps, int code, std:
     FakeJob job(3, steps);
     const auto result = job->wait(kSlack);
     CHECK(result.code == code);
-    CHECK(contains(last_line(result.err), "rank 1 "));
+    CHECK(contains(final_line(result.err), "rank 1 "));
     received = static_cast<std::size_t>(count_of(result.out, "usr2 1\n"));
   }
   return received;
@@ -83,7 +83,7 @@ TEST_CASE("a second signal immediately ends ranks that do not end by themselves"
   const auto result = job->wait();
   CHECK(std::chrono::steady_clock::now() - begin < kSlack);  // far below the grace of 60 s
   CHECK(result.code == 130);
-  CHECK(contains(last_line(result.err), "interrupted; the ranks were killed"));
+  CHECK(contains(final_line(result.err), "interrupted; the ranks were killed"));
 }
 
 TEST_CASE("a second SIGUSR1 is the same request; SIGTERM after it ends the ranks immediately") {
@@ -97,14 +97,14 @@ TEST_CASE("a second SIGUSR1 is the same request; SIGTERM after it ends the ranks
   job->send(SIGTERM);
   const auto result = job->wait(kSlack);
   CHECK(result.code == 143);
-  CHECK(contains(last_line(result.err), "terminated; the ranks were killed"));
+  CHECK(contains(final_line(result.err), "terminated; the ranks were killed"));
 }
 
 TEST_CASE("ranks that stop because one of them received a signal end the job as terminated") {
   FakeJob job(2, {"*:at=3,0", "1:request"});
   const auto result = job->wait();
   CHECK(result.code == 143);
-  CHECK(last_line(result.err) == "ddprun: terminated; all ranks stopped");
+  CHECK(final_line(result.err) == "ddprun: terminated; all ranks stopped");
   CHECK(job.folder_gone());
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("ranks that do not stop are killed when the grace is over") {
   job->send(SIGTERM);
   const auto result = job->wait();
   CHECK(result.code == 143);
-  CHECK(last_line(result.err) ==
+  CHECK(final_line(result.err) ==
         "ddprun: terminated; the ranks were killed, as some had not ended after 0.1 s (launch.grace)");
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("a failure while the ranks stop is reported, and the exit code stays t
   job->send(SIGINT);
   const auto result = job->wait();
   CHECK(result.code == 130);
-  CHECK(last_line(result.err).ends_with(": disk full"));
+  CHECK(final_line(result.err).ends_with(": disk full"));
 }
 
 TEST_CASE("a report to nobody makes no file") {

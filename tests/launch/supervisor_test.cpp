@@ -16,7 +16,7 @@ TEST_CASE("a rank killed by a signal ends the job with 5, and the last line name
   const auto result = job->wait();
   MESSAGE("from start to end: ", result.elapsed.count(), " ms");
   CHECK(result.code == 5);
-  CHECK(std::regex_match(last_line(result.err),
+  CHECK(std::regex_match(final_line(result.err),
                          std::regex("ddprun: failed: rank 2 \\([^ ]+, pid \\d+\\) step 57 phase allreduce "
                                     "bucket 2: killed by signal 9 \\(SIGKILL\\)")));
   CHECK(count_of(result.err, "ddprun: failed") == 1);
@@ -28,8 +28,8 @@ TEST_CASE("a rank's exit code is the job's") {
     FakeJob job(2, {"1:exit=" + std::to_string(code), "*:hang"});
     const auto result = job->wait();
     CHECK(result.code == expected);
-    CHECK(contains(last_line(result.err), "rank 1 ("));
-    CHECK(contains(last_line(result.err), "exited with code " + std::to_string(code)));
+    CHECK(contains(final_line(result.err), "rank 1 ("));
+    CHECK(contains(final_line(result.err), "exited with code " + std::to_string(code)));
   }
 }
 
@@ -54,30 +54,30 @@ TEST_CASE("consequences that arrive before the first cause are not reported as t
     CHECK(count_of(result.err, "ddprun: failed") == 1);
   }
   CHECK(result.code == 1);
-  CHECK(last_line(result.err).ends_with(": loss is NaN"));
+  CHECK(final_line(result.err).ends_with(": loss is NaN"));
 }
 
 TEST_CASE("ranks that wait for a failed rank's key end too and do not hide the failure") {
   FakeJob job(3, {"1:sleep=20", "1:report=3,no such plugin", "1:exit=3", "*:get=what rank 1 would set"});
   const auto result = job->wait();
   CHECK(result.code == 3);
-  CHECK(contains(last_line(result.err), "rank 1 ("));
-  CHECK(last_line(result.err).ends_with(": no such plugin"));
+  CHECK(contains(final_line(result.err), "rank 1 ("));
+  CHECK(final_line(result.err).ends_with(": no such plugin"));
 }
 
 TEST_CASE("a rank that reports a failure and then hangs ends the job too") {
   FakeJob job(2, {"1:report=1,stuck on the way out", "*:hang"});
   const auto result = job->wait();
   CHECK(result.code == 1);
-  CHECK(last_line(result.err).ends_with(": stuck on the way out"));
+  CHECK(final_line(result.err).ends_with(": stuck on the way out"));
 }
 
 TEST_CASE("a rank that is stopped for long is killed and named") {
   FakeJob job(2, {"1:signal=19", "*:hang"});
   const auto result = job->wait();
   CHECK(result.code == 5);
-  CHECK(contains(last_line(result.err), "rank 1 ("));
-  CHECK(contains(last_line(result.err), "stopped"));
+  CHECK(contains(final_line(result.err), "rank 1 ("));
+  CHECK(contains(final_line(result.err), "stopped"));
   CHECK(contains(result.err, "ddprun: rank 1 (pid "));
   CHECK(contains(result.err, ") is stopped by a signal; the job ends in 2 s if it is not continued (SIGCONT)\n"));
 }
@@ -153,8 +153,8 @@ TEST_CASE("whenever a rank is killed, the job ends in time and names it") {
     const auto result = job->wait();
     times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
     CHECK(result.code == 5);
-    CHECK(contains(last_line(result.err), "rank " + victim + " ("));
-    CHECK(contains(last_line(result.err), "SIGKILL"));
+    CHECK(contains(final_line(result.err), "rank " + victim + " ("));
+    CHECK(contains(final_line(result.err), "SIGKILL"));
     CHECK(job.folder_gone());
   }
   std::sort(times.begin(), times.end());
