@@ -74,8 +74,11 @@ TEST_CASE("SIGUSR2 to the launcher of a job that hangs: each rank writes its las
   CHECK(last["step"] == 6);
   CHECK(waits["number"] == last["number"].get<int64_t>() + 1);
   CHECK(last["start"].get<double>() < waits["start"].get<double>());
-  CHECK(contains(job.launcher().err(), "ddprun: rank 0: the last collectives are in " + file_of(run, 0).string()));
-  CHECK(contains(job.launcher().err(), "ddprun: rank 1: the last collectives are in " + file_of(run, 1).string()));
+  for (int rank : {0, 1}) {  // the line follows the file
+    const auto line =
+        "ddprun: rank " + std::to_string(rank) + ": the last collectives are in " + file_of(run, rank).string();
+    CHECK_MESSAGE(eventually([&] { return contains(job.launcher().err(), line); }, 60s), line);
+  }
   check_report(place, run);
 
   job.launcher().send(SIGTERM);
