@@ -13,46 +13,13 @@
 
 #include "base/log.hpp"
 #include "cli/run/stack.hpp"
+#include "comm/rank_collectives.hpp"
 #include "ddp/share.hpp"
 #include "launch/failure.hpp"
 #include "launch/net/address.hpp"
-#include "record/collectives.hpp"
 
 namespace ddprun::run {
 namespace {
-
-double in_seconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
-
-// The steady clock plus this offset is the time since 1970.
-std::chrono::nanoseconds wall_offset() {
-  return std::chrono::system_clock::now().time_since_epoch() - std::chrono::steady_clock::now().time_since_epoch();
-}
-
-record::CollectiveCall record_of(const comm::RecordedCall& call, std::chrono::nanoseconds offset) {
-  const comm::Fingerprint& what = call.what;
-  const auto kind = static_cast<comm::Kind>(what.kind);
-  record::CollectiveCall result;
-  result.number = static_cast<int64_t>(what.sequence);
-  result.op = comm::name_of(kind);
-  result.step = call.step;
-  result.state = comm::name_of(call.state);
-  result.start = in_seconds(call.start.time_since_epoch() + offset);
-  if (call.state != comm::CallState::started) {
-    result.duration = in_seconds(call.duration);
-    result.end = result.start + result.duration;
-  }
-  // A call that was refused for its arguments is recorded too.
-  if (kind == comm::Kind::barrier || what.dtype >= kDTypeCount || what.op >= kOpCount) return result;
-  result.dtype = name_of(static_cast<DType>(what.dtype));
-  result.count = static_cast<int64_t>(what.count);
-  result.memory = static_cast<Memory>(what.memory) == Memory::cuda ? "cuda" : "host";
-  if (comm::reduces(kind)) result.reduction = name_of(static_cast<Op>(what.op));
-  if (kind == comm::Kind::broadcast) result.root = what.root;
-  result.bucket = what.bucket;
-  return result;
-}
 
 const Rendezvous* rendezvous_of_process = nullptr;
 std::atomic<const std::function<void()>*> after_report = nullptr;  // the crash may be in another thread
@@ -160,19 +127,18 @@ void CollectivesFile::write_file(const std::string& reason, log::Level level) no
       return;
     }
     const std::lock_guard lock(mutex_);
-    record::RankCollectives file;
-    file.rank = rank_;
-    file.world = world_;
-    file.host = launch::host_name();
-    file.pid = ::getpid();
-    file.backend = backend_;
-    file.reason = reason;
-    const auto offset = wall_offset();
-    file.written = in_seconds(std::chrono::steady_clock::now().time_since_epoch() + offset);
-    for (const comm::RecordedCall& call : recorder_->calls()) file.calls.push_back(record_of(call, offset));
-    record::write_collectives(run_dir_, file);
+    const comm::RankCollectives file{
+        .rank = rank_,
+        .world = world_,
+        .host = launch::host_name(),
+        .pid = ::getpid(),
+        .backend = backend_,
+        .reason = reason,
+        .written = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(),
+        .calls = recorder_->calls()};
+    comm::write_collectives(run_dir_, file);
     log::write(level, "rank " + std::to_string(rank_) + ": the last collectives are in " +
-                          record::collectives_path(run_dir_, rank_) + "; ddprun report shows where the ranks diverged");
+                          comm::collectives_path(run_dir_, rank_) + "; ddprun report shows where the ranks diverged");
   } catch (const std::exception& error) {
     log::warning(error.what());
   }

@@ -5,8 +5,9 @@ namespace {
 
 constexpr const char* kKinds[] = {"allreduce", "broadcast", "allgather", "reduce_scatter", "barrier"};
 
-[[noreturn]] void refuse(const CommBackend& backend, const Call& call, CommStatus status, const std::string& why) {
-  throw CommError(status, prefix(backend, call) + why);
+[[noreturn]] void refuse(const CommBackend& backend, const CallShape& shape, CommStatus status,
+                         const std::string& why) {
+  throw CommError(status, prefix(backend, shape) + why);
 }
 
 // Half-open ranges of addresses.
@@ -15,15 +16,14 @@ bool overlap(const void* a, uint64_t a_bytes, const void* b, uint64_t b_bytes) {
   return a_first < b_first + b_bytes && b_first < a_first + a_bytes;
 }
 
-bool overlap_wrongly(const CommBackend& backend, const Call& call) {
-  const Collective& what = call.what;
+bool overlap_wrongly(const CommBackend& backend, Kind kind, const Collective& what) {
   const auto ranks = static_cast<uint64_t>(backend.size());
   const uint64_t block = what.count * size_of(what.dtype);
-  const uint64_t send_bytes = call.kind == Kind::reduce_scatter ? block * ranks : block;
-  const uint64_t recv_bytes = call.kind == Kind::allgather ? block * ranks : block;
-  const uint64_t shift = call.kind == Kind::allreduce ? 0 : block * static_cast<uint64_t>(backend.rank());
+  const uint64_t send_bytes = kind == Kind::reduce_scatter ? block * ranks : block;
+  const uint64_t recv_bytes = kind == Kind::allgather ? block * ranks : block;
+  const uint64_t shift = kind == Kind::allreduce ? 0 : block * static_cast<uint64_t>(backend.rank());
   const auto *send = static_cast<const char*>(what.send), *recv = static_cast<const char*>(what.recv);
-  const bool in_place = call.kind == Kind::reduce_scatter ? recv == send + shift : send == recv + shift;
+  const bool in_place = kind == Kind::reduce_scatter ? recv == send + shift : send == recv + shift;
   return !in_place && overlap(send, send_bytes, recv, recv_bytes);
 }
 
@@ -44,49 +44,63 @@ const char* name_of(Kind kind) {
   return kKinds[static_cast<std::size_t>(kind)];
 }
 
-std::string describe(const Call& call) {
-  const Collective& what = call.what;
-  std::string text = std::string(name_of(call.kind)) + ' ' + std::to_string(call.number);
-  if (call.kind == Kind::barrier || !is_below(what.dtype, kDTypeCount) || !is_below(what.op, kOpCount)) return text;
-  text += std::string(" (") + name_of(what.dtype) + " x " + std::to_string(what.count);
-  if (reduces(call.kind)) text += std::string(", ") + name_of(what.op);
-  if (call.kind == Kind::broadcast) text += ", root " + std::to_string(what.root);
-  if (what.memory == Memory::cuda) text += ", cuda";
-  if (what.bucket >= 0) text += ", bucket " + std::to_string(what.bucket);
+CallShape shape_of(Kind kind, uint64_t number, const Collective& call) {
+  return {.number = number,
+          .count = call.count,
+          .bucket = call.bucket,
+          .root = call.root,
+          .kind = kind,
+          .dtype = call.dtype,
+          .op = call.op,
+          .memory = call.memory};
+}
+
+bool has_data(const CallShape& shape) {
+  return shape.kind != Kind::barrier && is_below(shape.dtype, kDTypeCount) && is_below(shape.op, kOpCount);
+}
+
+std::string describe(const CallShape& shape) {
+  std::string text = name_of(shape.kind);
+  if (shape.number > 0) text += ' ' + std::to_string(shape.number);
+  if (!has_data(shape)) return text;
+  text += std::string(" (") + name_of(shape.dtype) + " x " + std::to_string(shape.count);
+  if (reduces(shape.kind)) text += std::string(", ") + name_of(shape.op);
+  if (shape.kind == Kind::broadcast) text += ", root " + std::to_string(shape.root);
+  if (shape.memory == Memory::cuda) text += ", cuda";
+  if (shape.bucket >= 0) text += ", bucket " + std::to_string(shape.bucket);
   return text + ")";
 }
 
-std::string prefix(const CommBackend& backend, const Call& call) {
-  return backend.name() + ": rank " + std::to_string(backend.rank()) + ": " + describe(call) + ": ";
+std::string prefix(const CommBackend& backend, const CallShape& shape) {
+  return backend.name() + ": rank " + std::to_string(backend.rank()) + ": " + describe(shape) + ": ";
 }
 
-void check(const CommBackend& backend, const Call& call) {
-  if (call.kind == Kind::barrier) return;
-  const Collective& what = call.what;
+void check(const CommBackend& backend, const CallShape& shape, const Collective& call) {
+  if (shape.kind == Kind::barrier) return;
   const auto require = [&](bool holds, const char* why, CommStatus status = CommStatus::invalid) {
-    if (!holds) refuse(backend, call, status, why);
+    if (!holds) refuse(backend, shape, status, why);
   };
-  require(is_below(what.dtype, kDTypeCount), "no such dtype");
-  require(is_below(what.op, kOpCount), "no such op");
-  require(is_below(what.memory, 2), "no such memory");
-  if (what.root < 0 || what.root >= backend.size()) {
-    refuse(backend, call, CommStatus::invalid, "the group has ranks 0 to " + std::to_string(backend.size() - 1));
+  require(is_below(call.dtype, kDTypeCount), "no such dtype");
+  require(is_below(call.op, kOpCount), "no such op");
+  require(is_below(call.memory, kMemoryCount), "no such memory");
+  if (call.root < 0 || call.root >= backend.size()) {
+    refuse(backend, shape, CommStatus::invalid, "the group has ranks 0 to " + std::to_string(backend.size() - 1));
   }
-  if (reduces(call.kind)) {
-    require(what.op != Op::avg || is_floating(what.dtype), "avg is for floating types only", CommStatus::unsupported);
+  if (reduces(shape.kind)) {
+    require(call.op != Op::avg || is_floating(call.dtype), "avg is for floating types only", CommStatus::unsupported);
   }
-  const bool takes_host = what.memory != Memory::host || backend.capabilities().host;
-  const bool takes_cuda = what.memory != Memory::cuda || backend.capabilities().cuda;
+  const bool takes_host = call.memory != Memory::host || backend.capabilities().host;
+  const bool takes_cuda = call.memory != Memory::cuda || backend.capabilities().cuda;
   require(takes_host, "the backend takes no host memory", CommStatus::unsupported);
   require(takes_cuda, "the backend takes no CUDA memory", CommStatus::unsupported);
   uint64_t bytes = 0;  // of the larger buffer
-  const uint64_t element = size_of(what.dtype) * static_cast<uint64_t>(backend.size());
-  require(!__builtin_mul_overflow(what.count, element, &bytes) && bytes >> 63 == 0, "count is too large");
-  if (what.count == 0) return;
-  require(what.recv != nullptr, "recv is null");
-  if (call.kind == Kind::broadcast) return;
-  require(what.send != nullptr, "send is null");
-  require(!overlap_wrongly(backend, call), "send and recv overlap, and not exactly in place");
+  const uint64_t element = size_of(call.dtype) * static_cast<uint64_t>(backend.size());
+  require(!__builtin_mul_overflow(call.count, element, &bytes) && bytes >> 63 == 0, "count is too large");
+  if (call.count == 0) return;
+  require(call.recv != nullptr, "recv is null");
+  if (shape.kind == Kind::broadcast) return;
+  require(call.send != nullptr, "send is null");
+  require(!overlap_wrongly(backend, shape.kind, call), "send and recv overlap, and not exactly in place");
 }
 
 Work start(CommBackend& backend, Kind kind, const Collective& what) {

@@ -1,4 +1,4 @@
-// One collective call as a value: its name in messages, and the check of its arguments.
+// One collective without its buffers: its name in messages, and the check of its arguments.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,9 @@
 
 namespace ddprun::comm {
 
-enum class Kind : int32_t { allreduce, broadcast, allgather, reduce_scatter, barrier };
+enum class Kind : uint8_t { allreduce, broadcast, allgather, reduce_scatter, barrier };
+
+inline constexpr std::size_t kKindCount = 5;
 
 const char* name_of(Kind kind);
 // allreduce and reduce_scatter.
@@ -26,20 +28,35 @@ constexpr bool splits_in_blocks(Kind kind) {
 // (https://github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md).
 double bus_factor(Kind kind, int ranks);
 
-struct Call {
+// A collective without its buffers. Ranks exchange it as bytes, and the recorder keeps it. The members after `count`
+// have the meaning of those of Collective; where the kind does not use one, it is as the caller left it.
+struct CallShape {
+  uint64_t number = 0;  // 1 for the first call on its backend; 0: any call of this shape
+  uint64_t count = 0;
+  int64_t bucket = -1;
+  int32_t root = 0;
   Kind kind = Kind::barrier;
-  uint64_t number = 0;  // 1 for the first call on its backend
-  Collective what{};
-};
+  DType dtype = DType::float32;
+  Op op = Op::sum;
+  Memory memory = Memory::host;
 
-// "allreduce 57 (float32 x 1048576, sum)", "broadcast 12 (int64 x 7, root 0)", "barrier 3".
-std::string describe(const Call& call);
+  friend bool operator==(const CallShape&, const CallShape&) = default;
+};
+static_assert(sizeof(CallShape) == 32);  // without padding
+
+CallShape shape_of(Kind kind, uint64_t number, const Collective& call);
+// A barrier has no data. Neither has a call whose dtype or op does not exist, and which check() refuses.
+bool has_data(const CallShape& shape);
+
+// "allreduce 57 (float32 x 1048576, sum)", "broadcast 12 (int64 x 7, root 0)", "barrier 3"; without a number
+// "allreduce (float32 x 1048576, sum)".
+std::string describe(const CallShape& shape);
 // "gloo: rank 1: allreduce 57 (float32 x 1048576, sum): "
-std::string prefix(const CommBackend& backend, const Call& call);
+std::string prefix(const CommBackend& backend, const CallShape& shape);
 
 // Throws CommError for arguments that no backend can serve (invalid), and for memory that capabilities() does not name
-// (unsupported).
-void check(const CommBackend& backend, const Call& call);
+// (unsupported). `shape` is that of `call`.
+void check(const CommBackend& backend, const CallShape& shape, const Collective& call);
 
 // Starts it.
 Work start(CommBackend& backend, Kind kind, const Collective& what);

@@ -1,8 +1,7 @@
-// What the ranks compare before a collective moves data.
+// What the ranks compare before a collective moves data: its fingerprint, which is the shape of the call.
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,28 +10,9 @@
 
 namespace ddprun::comm {
 
-// A Call without its addresses, of a fixed layout: ranks exchange it as bytes.
-struct Fingerprint {
-  uint64_t sequence = 0;  // Call::number
-  uint64_t count = 0;
-  int64_t bucket = -1;
-  int32_t root = 0;
-  uint8_t kind = 0;
-  uint8_t dtype = 0;
-  uint8_t op = 0;
-  uint8_t memory = 0;
-
-  friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
-};
-static_assert(sizeof(Fingerprint) == 32);
-
-Fingerprint fingerprint(const Call& call);
-// As describe(Call): "allreduce 12 (float32 x 100, sum)".
-std::string describe(const Fingerprint& print);
-
-// "rank 0 called allreduce 12 (float32 x 100, sum), rank 1 called broadcast 12 (int64 x 7, root 0)": each fingerprint
-// once, with the ranks that sent it.
-std::string describe_disagreement(std::span<const Fingerprint> prints);
+// "rank 0 called allreduce 12 (float32 x 100, sum), rank 1 called broadcast 12 (int64 x 7, root 0)": each shape once,
+// with the ranks that sent it.
+std::string describe_disagreement(std::span<const CallShape> shapes);
 
 // Brings the fingerprints of all ranks together. One thread at a time, abort excepted.
 class FingerprintExchange {
@@ -40,7 +20,7 @@ class FingerprintExchange {
   virtual ~FingerprintExchange() = default;
   // Every rank's fingerprint in rank order; valid until the next call. Blocks until all are there. Throws CommError
   // that names the rank: one that does not come in time (timeout), that has ended or left (peer_lost); or aborted.
-  virtual std::span<const Fingerprint> exchange(const Fingerprint& mine, std::chrono::milliseconds deadline) = 0;
+  virtual std::span<const CallShape> exchange(const CallShape& mine, std::chrono::milliseconds deadline) = 0;
   // Ends a blocked and every later exchange with an error. Any thread.
   virtual void abort() noexcept = 0;
 };

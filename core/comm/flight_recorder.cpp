@@ -11,7 +11,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
 using Words = std::array<uint64_t, 4>;
-static_assert(sizeof(Words) == sizeof(Fingerprint));
+static_assert(sizeof(Words) == sizeof(CallShape));
 
 constexpr int kStateBits = 2;
 
@@ -36,12 +36,12 @@ const char* name_of(CallState state) {
 
 // Each store after the first is a release, so a reader that sees a new value also sees that the number is not the old
 // one. That costs nothing on x86.
-void FlightRecorder::start(const Call& call) noexcept {
-  const auto words = std::bit_cast<Words>(fingerprint(call));
-  Slot& slot = slots_[call.number % kCapacity];
+void FlightRecorder::start(const CallShape& shape) noexcept {
+  const auto words = std::bit_cast<Words>(shape);
+  Slot& slot = slots_[shape.number % kCapacity];
   slot.number.store(0, std::memory_order_relaxed);
   for (std::size_t word = 1; word < words.size(); ++word) {
-    slot.what[word - 1].store(words[word], std::memory_order_release);
+    slot.shape[word - 1].store(words[word], std::memory_order_release);
   }
   slot.step.store(static_cast<uint64_t>(step_.load(std::memory_order_relaxed)), std::memory_order_release);
   slot.start.store(now(), std::memory_order_release);
@@ -58,23 +58,25 @@ void FlightRecorder::end(uint64_t number, CallState state) noexcept {
 }
 
 std::vector<RecordedCall> FlightRecorder::calls() const {
+  // The steady clock plus this offset is the time since 1970.
+  const auto offset = std::chrono::system_clock::now().time_since_epoch() - Clock::now().time_since_epoch();
+  const auto in_seconds = [](nanoseconds time) { return std::chrono::duration<double>(time).count(); };
   std::vector<RecordedCall> calls;
   calls.reserve(kCapacity);
   for (const Slot& slot : slots_) {
     const uint64_t number = slot.number.load(std::memory_order_acquire);
     const auto read = [](const Word& word) { return word.load(std::memory_order_acquire); };
-    const Words words{number, read(slot.what[0]), read(slot.what[1]), read(slot.what[2])};
+    const Words words{number, read(slot.shape[0]), read(slot.shape[1]), read(slot.shape[2])};
     RecordedCall call;
-    call.what = std::bit_cast<Fingerprint>(words);
+    call.shape = std::bit_cast<CallShape>(words);
     call.step = static_cast<int64_t>(read(slot.step));
-    call.start = Clock::time_point(nanoseconds(read(slot.start)));
+    call.start = in_seconds(nanoseconds(read(slot.start)) + offset);
     const uint64_t end = read(slot.end);
     call.state = static_cast<CallState>(end & ((1U << kStateBits) - 1));
-    call.duration = nanoseconds(end >> kStateBits);
+    if (call.state != CallState::started) call.duration = in_seconds(nanoseconds(end >> kStateBits));
     if (number != 0 && slot.number.load(std::memory_order_relaxed) == number) calls.push_back(call);
   }
-  const auto number = [](const RecordedCall& call) { return call.what.sequence; };
-  std::ranges::sort(calls, {}, number);
+  std::ranges::sort(calls, {}, [](const RecordedCall& call) { return call.shape.number; });
   return calls;
 }
 

@@ -3,12 +3,12 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
-#include "comm/fingerprint.hpp"
+#include "comm/call.hpp"
 
 namespace ddprun::comm {
 
@@ -19,14 +19,19 @@ enum class CallState : uint8_t {
   failed
 };
 
+inline constexpr std::size_t kCallStateCount = 4;
+
 const char* name_of(CallState state);
 
 struct RecordedCall {
-  Fingerprint what;  // its sequence is the number of the call, the same on all ranks
+  CallShape shape;  // its number is the same on all ranks
   CallState state = CallState::started;
-  int64_t step = 0;  // of the training; 0 before the first
-  std::chrono::steady_clock::time_point start;
-  std::chrono::nanoseconds duration{0};  // until it ended, exact to a few milliseconds; 0 while it runs
+  int64_t step = 0;             // of the training; 0 before the first
+  double start = 0;             // seconds since 1970
+  double duration = kNotEnded;  // seconds, exact to a few milliseconds, by a monotonic clock
+  double end() const { return start + duration; }
+
+  static constexpr double kNotEnded = std::numeric_limits<double>::quiet_NaN();
 };
 
 // A ring of fixed size. Only the thread that calls the backend may call start() and end(), which take no lock and
@@ -35,7 +40,7 @@ class FlightRecorder {
  public:
   static constexpr std::size_t kCapacity = 512;
 
-  void start(const Call& call) noexcept;
+  void start(const CallShape& shape) noexcept;
   // Does nothing if the call is no longer in the ring.
   void end(uint64_t number, CallState state) noexcept;
   // The step that later calls belong to.
@@ -51,7 +56,7 @@ class FlightRecorder {
 
   struct alignas(64) Slot {
     Word number{0};  // 0: empty, or being written
-    std::array<Word, 3> what{};
+    std::array<Word, 3> shape{};
     Word step{0};
     Word start{0};
     Word end{0};  // duration and state in one word; 0 while the call runs

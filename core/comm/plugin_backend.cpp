@@ -51,41 +51,39 @@ PluginBackend::Taken PluginBackend::taken_by(const Capabilities& capabilities, c
 }
 
 // The host refuses what the plugin has not declared, so that no plugin can serve it with something else.
-void PluginBackend::check_declared(const Call& call) const {
+void PluginBackend::check_declared(const CallShape& shape) const {
   const auto refuse = [&](const std::string& why) {
-    throw CommError(CommStatus::unsupported, prefix(*this, call) + "unsupported: " + why);
+    throw CommError(CommStatus::unsupported, prefix(*this, shape) + "unsupported: " + why);
   };
-  const Collective& what = call.what;
-  if (call.kind == Kind::reduce_scatter && !capabilities().reduce_scatter) refuse(name() + " has no reduce_scatter");
-  if (!reduces(call.kind)) return;
-  const Taken& taken = call.kind == Kind::allreduce ? by_allreduce_ : by_reduce_scatter_;
-  const uint32_t memory = taken[static_cast<std::size_t>(what.dtype)][static_cast<std::size_t>(what.op)];
-  if ((memory & bits(what.memory)) != 0) return;
-  const bool chosen = call.kind == Kind::allreduce && algorithm_ != "auto";
+  if (shape.kind == Kind::reduce_scatter && !capabilities().reduce_scatter) refuse(name() + " has no reduce_scatter");
+  if (!reduces(shape.kind)) return;
+  const Taken& taken = shape.kind == Kind::allreduce ? by_allreduce_ : by_reduce_scatter_;
+  const uint32_t memory = taken[static_cast<std::size_t>(shape.dtype)][static_cast<std::size_t>(shape.op)];
+  if ((memory & bits(shape.memory)) != 0) return;
+  const bool chosen = shape.kind == Kind::allreduce && algorithm_ != "auto";
   refuse((chosen ? "algorithm \"" + algorithm_ + '"' : "no algorithm") + " of " + name() + " takes " +
-         name_of(what.op) + " of " + name_of(what.dtype));
+         name_of(shape.op) + " of " + name_of(shape.dtype));
 }
 
-void PluginBackend::compare(const Call& call) {
+void PluginBackend::compare(const CallShape& mine) {
   if (disagreed_) {
-    throw CommError(CommStatus::mismatch, prefix(*this, call) + "the ranks have disagreed or lost one another before");
+    throw CommError(CommStatus::mismatch, prefix(*this, mine) + "the ranks have disagreed or lost one another before");
   }
   disagreed_ = comparing_ = true;  // until all have come and agreed
-  const Fingerprint mine = fingerprint(call);
-  std::span<const Fingerprint> prints;
+  std::span<const CallShape> shapes;
   try {
-    prints = exchange_->exchange(mine, deadline_);
+    shapes = exchange_->exchange(mine, deadline_);
     comparing_ = false;
   } catch (const CommError& error) {
     comparing_ = false;
-    throw CommError(error.status(), prefix(*this, call) + error.what());
+    throw CommError(error.status(), prefix(*this, mine) + error.what());
   } catch (...) {
     comparing_ = false;
     throw;
   }
-  if (std::any_of(prints.begin(), prints.end(), [&](const Fingerprint& print) { return print != mine; })) {
+  if (std::any_of(shapes.begin(), shapes.end(), [&](const CallShape& shape) { return shape != mine; })) {
     throw CommError(CommStatus::mismatch,
-                    name() + ": rank " + std::to_string(rank()) + ": mismatch: " + describe_disagreement(prints));
+                    name() + ": rank " + std::to_string(rank()) + ": mismatch: " + describe_disagreement(shapes));
   }
   disagreed_ = false;
 }
@@ -109,31 +107,32 @@ PluginBackend::Started& PluginBackend::take_request() {
   return started;
 }
 
-Work PluginBackend::start(Kind kind, ddprun_collective_fn function, const Collective& what) {
+Work PluginBackend::start(Kind kind, ddprun_collective_fn function, const Collective& call) {
   Started& started = take_request();
+  const CallShape& shape = started.shape = shape_of(kind, comparing_ ? calls_ : ++calls_, call);
   try {
-    started.call = {kind, comparing_ ? calls_ : ++calls_, what};
-    if (!comparing_) recorder_->start(started.call);
-    check(*this, started.call);
-    check_declared(started.call);
-    if (exchange_ != nullptr && !comparing_) compare(started.call);
-    started.handle = call_table(function, started.call);
+    if (!comparing_) recorder_->start(shape);
+    check(*this, shape, call);
+    check_declared(shape);
+    if (exchange_ != nullptr && !comparing_) compare(shape);
+    started.handle = call_table(function, shape, call);
   } catch (...) {
-    record_end(started.call, CallState::failed);
+    record_end(shape, CallState::failed);
     free_.push_back(&started);
     throw;
   }
   return {*this, started};
 }
 
-void PluginBackend::record_end(const Call& call, CallState state) noexcept {
-  if (!comparing_) recorder_->end(call.number, state);
+void PluginBackend::record_end(const CallShape& shape, CallState state) noexcept {
+  if (!comparing_) recorder_->end(shape.number, state);
 }
 
 // Text about a call is made only where something went wrong with it: small collectives take microseconds.
-ddprun_request* PluginBackend::call_table(ddprun_collective_fn function, const Call& call) {
-  const ddprun_collective collective = detail::to_table(call.what);
-  const auto where = [&] { return prefix(*this, call); };
+ddprun_request* PluginBackend::call_table(ddprun_collective_fn function, const CallShape& shape,
+                                          const Collective& call) {
+  const ddprun_collective collective = detail::to_table(call);
+  const auto where = [&] { return prefix(*this, shape); };
   ddprun_request* request = nullptr;
   const auto status = plugin::call_plugin(where, [&] { return function(handle_->get(), &collective, &request); });
   if (status != DDPRUN_OK) fail(where(), status);
@@ -146,7 +145,7 @@ ddprun_request* PluginBackend::call_table(ddprun_collective_fn function, const C
 bool PluginBackend::test(Request& request) {
   if (table_.test == nullptr) return true;
   const auto& started = static_cast<const Started&>(request);
-  const auto where = [&] { return prefix(*this, started.call); };
+  const auto where = [&] { return prefix(*this, started.shape); };
   int32_t done = 0;
   const auto status = plugin::call_plugin(where, [&] { return table_.test(handle_->get(), started.handle, &done); });
   if (status != DDPRUN_OK) fail(where(), status);
@@ -156,12 +155,12 @@ bool PluginBackend::test(Request& request) {
 ExecutionInfo PluginBackend::wait(Request& request, std::chrono::milliseconds timeout) {
   auto& started = static_cast<Started&>(request);
   free_.push_back(&started);  // nobody takes it before this returns
-  const auto where = [&] { return prefix(*this, started.call); };
+  const auto where = [&] { return prefix(*this, started.shape); };
   ddprun_comm_execution execution{sizeof execution, 0, nullptr, nullptr};
   const auto status = plugin::call_plugin(
       where, [&] { return table_.wait(handle_->get(), started.handle, table_milliseconds(timeout), &execution); });
   const CallState ended = capabilities().stream_ordered ? CallState::queued : CallState::finished;
-  record_end(started.call, status == DDPRUN_OK ? ended : CallState::failed);
+  record_end(started.shape, status == DDPRUN_OK ? ended : CallState::failed);
   if (status != DDPRUN_OK) fail(where(), status);
   return {text_of(execution.algorithm), text_of(execution.transport)};
 }

@@ -45,9 +45,9 @@ class PluginBackend final : public CommBackend {
   PluginBackend(const ddprun_comm_plugin& plugin, const JoinOptions& options);
   ~PluginBackend() override;
 
-  // From now on: before each collective, exchanges its fingerprint (kind, number, dtype, count, op, root, memory,
-  // bucket). Where they differ, every rank throws CommError(mismatch) with all of them, and every later call throws
-  // CommError. What the exchange itself calls on this backend is not compared.
+  // From now on: before each collective, exchanges its fingerprint, which is its CallShape. Where they differ, every
+  // rank throws CommError(mismatch) with all of them, and every later call throws CommError. What the exchange itself
+  // calls on this backend is not compared.
   void compare_calls(std::unique_ptr<FingerprintExchange> exchange);
 
   // The last collectives of this rank, without those of the exchange. It may outlive the backend.
@@ -69,19 +69,19 @@ class PluginBackend final : public CommBackend {
  private:
   // A request of the plugin, and the call that it is of, for messages.
   struct Started : Request {
-    Call call;
+    CallShape shape;
     ddprun_request* handle = nullptr;
   };
   // By dtype and op: the memory in which it is taken, as a mask.
   using Taken = std::array<std::array<uint32_t, kOpCount>, kDTypeCount>;
 
   static Taken taken_by(const Capabilities& capabilities, const std::string& algorithm);
-  Work start(Kind kind, ddprun_collective_fn function, const Collective& what);
+  Work start(Kind kind, ddprun_collective_fn function, const Collective& call);
   Started& take_request();
-  void record_end(const Call& call, CallState state) noexcept;
-  ddprun_request* call_table(ddprun_collective_fn function, const Call& call);
-  void check_declared(const Call& call) const;
-  void compare(const Call& call);
+  void record_end(const CallShape& shape, CallState state) noexcept;
+  ddprun_request* call_table(ddprun_collective_fn function, const CallShape& shape, const Collective& call);
+  void check_declared(const CallShape& shape) const;
+  void compare(const CallShape& mine);
   // For a failure of no particular collective.
   std::string where(const std::string& doing = "") const;
   [[noreturn]] void fail(const std::string& where, ddprun_status status) const;

@@ -92,7 +92,7 @@ class SharedTable : public FingerprintExchange {
       : memory_(std::move(memory)),
         rank_(static_cast<std::size_t>(rank)),
         members_(memory_->members()),
-        prints_(members_.size()),
+        shapes_(members_.size()),
         watches_(members_.size()) {
     int32_t taken_by = 0;
     if (members_[rank_].pid.compare_exchange_strong(taken_by, ::getpid())) {
@@ -104,8 +104,8 @@ class SharedTable : public FingerprintExchange {
   }
   ~SharedTable() override { leave(Presence::left); }
 
-  std::span<const Fingerprint> exchange(const Fingerprint& mine, std::chrono::milliseconds deadline) override {
-    const auto sequence = static_cast<uint32_t>(mine.sequence);
+  std::span<const CallShape> exchange(const CallShape& mine, std::chrono::milliseconds deadline) override {
+    const auto sequence = static_cast<uint32_t>(mine.number);
     publish(mine, sequence);
     const std::size_t ranks = members_.size();
     // Each starts with its neighbour, so that not all poll the same line.
@@ -115,11 +115,11 @@ class SharedTable : public FingerprintExchange {
       if (!meet_soon(slot, sequence)) wait_for(peer, slot, sequence, deadline);
       require_not_aborted();
       require_not_aborted(peer);
-      prints_[peer] = slot.print;
+      shapes_[peer] = slot.shape;
     }
-    prints_[rank_] = mine;
+    shapes_[rank_] = mine;
     if (rank_ == 0 && !std::exchange(met_, true)) memory_->remove_file();
-    return prints_;
+    return shapes_;
   }
 
   void abort() noexcept override {
@@ -132,9 +132,9 @@ class SharedTable : public FingerprintExchange {
     return slot.sequence.load(std::memory_order_acquire) == sequence;
   }
 
-  void publish(const Fingerprint& mine, uint32_t sequence) {
+  void publish(const CallShape& mine, uint32_t sequence) {
     TableSlot& slot = members_[rank_].slots[sequence % 2];
-    slot.print = mine;
+    slot.shape = mine;
     // Sequentially consistent against wait_for: either it sees the number, or we see the sleeper.
     slot.sequence.store(sequence);
     if (slot.sleepers.load() > 0) futex_wake_all(slot.sequence);
@@ -214,7 +214,7 @@ class SharedTable : public FingerprintExchange {
   std::shared_ptr<TableMemory> memory_;
   std::size_t rank_;
   std::span<TableMember> members_;
-  std::vector<Fingerprint> prints_;
+  std::vector<CallShape> shapes_;
   std::vector<ProcessWatch> watches_;
   bool met_ = false;
   std::atomic<bool> aborted_ = false;

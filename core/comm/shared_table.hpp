@@ -16,7 +16,7 @@ namespace ddprun::comm {
 struct alignas(64) TableSlot {
   std::atomic<uint32_t> sequence;  // written last, released; the futex word
   std::atomic<uint32_t> sleepers;  // how many wait on it in the kernel
-  Fingerprint print;
+  CallShape shape;
 };
 static_assert(sizeof(TableSlot) == 64 && std::atomic<uint32_t>::is_always_lock_free);
 

@@ -32,16 +32,16 @@ class SingleProcessBackend final : public CommBackend {
   void abort() noexcept override { aborted_ = true; }
 
  private:
-  Work run(Kind kind, const Collective& what) {
-    const Call call{kind, ++calls_, what};
-    check(*this, call);
-    if (aborted_) throw CommError(CommStatus::aborted, prefix(*this, call) + "aborted");
-    const bool in_place = what.send == nullptr || what.send == what.recv || kind == Kind::broadcast;
-    if (!in_place && what.count > 0) {
-      if (what.memory == Memory::cuda) {
-        throw CommError(CommStatus::unsupported, prefix(*this, call) + "CUDA memory must be in place");
+  Work run(Kind kind, const Collective& call) {
+    const CallShape shape = shape_of(kind, ++calls_, call);
+    check(*this, shape, call);
+    if (aborted_) throw CommError(CommStatus::aborted, prefix(*this, shape) + "aborted");
+    const bool in_place = call.send == nullptr || call.send == call.recv || kind == Kind::broadcast;
+    if (!in_place && call.count > 0) {
+      if (call.memory == Memory::cuda) {
+        throw CommError(CommStatus::unsupported, prefix(*this, shape) + "CUDA memory must be in place");
       }
-      std::memcpy(what.recv, what.send, what.count * size_of(what.dtype));
+      std::memcpy(call.recv, call.send, call.count * size_of(call.dtype));
     }
     return {*this, done_};
   }

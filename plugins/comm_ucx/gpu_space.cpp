@@ -52,8 +52,9 @@ std::byte* GpuSpace::slots() noexcept {
 void GpuSpace::reduce(const Reduction& how, void* to, const void* a, const void* b, std::size_t count) {
   if (count == 0) return;
   uint64_t elements = count;
-  Reduction what = how;
-  void* parameters[] = {&to, &a, &b, &elements, &what.dtype, &what.op, &what.ranks};
+  auto dtype = static_cast<int32_t>(how.dtype), op = static_cast<int32_t>(how.op),
+       ranks = static_cast<int32_t>(how.ranks);
+  void* parameters[] = {&to, &a, &b, &elements, &dtype, &op, &ranks};  // of the types that kernel.cu has
   const auto blocks = static_cast<unsigned>(std::min<std::size_t>((count + kThreads - 1) / kThreads, kMostBlocks));
   check(driver().launch(kernel_, blocks, 1, 1, kThreads, 1, 1, 0, stream_, parameters, nullptr), "starting the kernel");
   finish("reducing");

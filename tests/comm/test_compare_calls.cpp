@@ -189,7 +189,7 @@ TEST_CASE("after a disagreement every later call fails") {
 // Over a backend whose plugin throws, this is an Error that is no CommError.
 class FailingExchange final : public FingerprintExchange {
  public:
-  std::span<const Fingerprint> exchange(const Fingerprint&, std::chrono::milliseconds) override {
+  std::span<const CallShape> exchange(const CallShape&, std::chrono::milliseconds) override {
     throw Error(ExitCode::plugin, "the plugin threw");
   }
   void abort() noexcept override {}

@@ -29,9 +29,14 @@ std::string table_in(const TempDir& folder) {
 }
 
 // The n-th fingerprint of `rank`. All differ, so a test detects one that is read too early, too late or in part.
-Fingerprint nth(uint64_t n, int rank) {
+CallShape nth(uint64_t n, int rank) {
   const auto mark = n * 31 + static_cast<uint64_t>(rank);
-  return {.sequence = n, .count = mark, .root = rank, .kind = 1, .dtype = static_cast<uint8_t>(mark), .op = 2};
+  return {.number = n,
+          .count = mark,
+          .root = rank,
+          .kind = Kind::broadcast,
+          .dtype = static_cast<DType>(mark),
+          .op = Op::max};
 }
 
 void exchange_many(Rank& rank, FingerprintExchange& exchange, uint64_t turns) {

@@ -23,7 +23,7 @@ MAY_INCLUDE = {
     "core/cuda": "core/base",
     "core/record": "core/base",
     "core/checkpoint": "core/base",
-    "core/comm": "core/base core/plugin",
+    "core/comm": "core/base core/plugin core/record",
     "core/data": "core/base core/plugin",
     "core/train/device": "core/cuda",
     "core/train/tensor": "core/base core/checkpoint core/train/device",

@@ -76,7 +76,7 @@ class GpuBackend final : public CommBackend {
     if (capabilities().stream_ordered) fake_gpu::block(own_, *ready);
     fake_gpu::begin(own_);
     const std::size_t one = call.count * size_of(call.dtype), all = one * static_cast<std::size_t>(size());
-    const std::string what = comm::describe({kind, ++calls_, call});
+    const std::string what = comm::describe(comm::shape_of(kind, ++calls_, call));
     if (kind != comm::Kind::broadcast && call.send != nullptr) {
       fake_gpu::access(own_, call.send, kind == comm::Kind::reduce_scatter ? all : one, false, what);
     }

@@ -42,18 +42,18 @@ std::size_t index_of(Source source) {
   return static_cast<std::size_t>(source);
 }
 
-uint64_t wrong_elements(const Pattern& pattern, const Call& call, const void* result, int rank) {
-  const auto mine = static_cast<std::size_t>(rank) * call.what.count;
-  const std::size_t block = call.what.count * size_of(call.what.dtype);
+uint64_t wrong_elements(const Pattern& pattern, Kind kind, const Collective& call, const void* result, int rank) {
+  const auto mine = static_cast<std::size_t>(rank) * call.count;
+  const std::size_t block = call.count * size_of(call.dtype);
   uint64_t wrong = 0;
-  switch (call.kind) {
-    case Kind::allreduce: return wrong_reductions(pattern, 0, call.what.count, result);
-    case Kind::reduce_scatter: return wrong_reductions(pattern, mine, call.what.count, result);
-    case Kind::broadcast: return wrong_copies(pattern, call.what.root, 0, call.what.count, result);
+  switch (kind) {
+    case Kind::allreduce: return wrong_reductions(pattern, 0, call.count, result);
+    case Kind::reduce_scatter: return wrong_reductions(pattern, mine, call.count, result);
+    case Kind::broadcast: return wrong_copies(pattern, call.root, 0, call.count, result);
     case Kind::allgather:
       for (int peer = 0; peer < pattern.ranks; ++peer) {
         const auto* from = static_cast<const char*>(result) + static_cast<std::size_t>(peer) * block;
-        wrong += wrong_copies(pattern, peer, 0, call.what.count, from);
+        wrong += wrong_copies(pattern, peer, 0, call.count, from);
       }
       return wrong;
     case Kind::barrier: break;
@@ -85,49 +85,48 @@ std::shared_ptr<void> Benchmark::allocate(Source source) {
   return memory;
 }
 
-Call Benchmark::prepare(const BenchmarkCase& what) {
+Collective Benchmark::prepare(const BenchmarkCase& what) {
   Buffers& buffers = buffers_.at(index_of(what.source));
   if (buffers.recv == nullptr) buffers = {allocate(what.source), allocate(what.source)};
-  Call call{.kind = what.kind};
-  call.what = memory_.call(what.in_place ? buffers.recv.get() : buffers.send.get(), buffers.recv.get(),
-                           count_of(what, backend_.size()), what.dtype, what.op);
-  call.what.root = what.root;
+  Collective call = memory_.call(what.in_place ? buffers.recv.get() : buffers.send.get(), buffers.recv.get(),
+                                 count_of(what, backend_.size()), what.dtype, what.op);
+  call.root = what.root;
   if (what.in_place && splits_in_blocks(what.kind)) {
-    char* const mine = static_cast<char*>(call.what.recv) +
-                       static_cast<std::size_t>(backend_.rank()) * call.what.count * size_of(call.what.dtype);
-    (what.kind == Kind::allgather ? call.what.send = mine : call.what.recv = mine);
+    char* const mine =
+        static_cast<char*>(call.recv) + static_cast<std::size_t>(backend_.rank()) * call.count * size_of(call.dtype);
+    (what.kind == Kind::allgather ? call.send = mine : call.recv = mine);
   }
   return call;
 }
 
-ExecutionInfo Benchmark::run(const Call& call) {
-  return start(backend_, call.kind, call.what).wait(options_.timeout);
+ExecutionInfo Benchmark::run(Kind kind, const Collective& call) {
+  return start(backend_, kind, call).wait(options_.timeout);
 }
 
 BenchmarkResult Benchmark::measure(const BenchmarkCase& what) {
-  const Call call = prepare(what);
+  const Collective call = prepare(what);
   BenchmarkResult result;
-  result.wrong = check(call);
+  result.wrong = check(what.kind, call);
   // Reduced in place again and again, any other numbers would grow beyond their format.
   if (what.in_place && what.kind != Kind::allgather) {
     memory_.clear(buffers_.at(index_of(what.source)).recv.get(), largest_);
   }
-  result.batch = batch_of(call);
-  result.seconds = time(call, result.batch, result.execution);
+  result.batch = batch_of(what.kind, call);
+  result.seconds = time(what.kind, call, result.batch, result.execution);
   // A call on a stream does not report how it ended. The barrier does.
   if (memory_.kind() == Memory::cuda) backend_.barrier().wait(options_.timeout);
   return result;
 }
 
-uint64_t Benchmark::check(const Call& call) {
+uint64_t Benchmark::check(Kind kind, const Collective& call) {
   const int rank = backend_.rank();
   const auto ranks = static_cast<std::size_t>(backend_.size());
-  const std::size_t received = call.kind == Kind::allgather ? call.what.count * ranks : call.what.count;
-  const std::size_t sent = call.kind == Kind::reduce_scatter ? call.what.count * ranks : call.what.count;
-  const std::size_t size = size_of(call.what.dtype);
-  const bool sends = call.kind != Kind::broadcast || rank == call.what.root;
-  void* const recv = call.what.recv;
-  void* const send = call.kind == Kind::broadcast ? recv : const_cast<void*>(call.what.send);
+  const std::size_t received = kind == Kind::allgather ? call.count * ranks : call.count;
+  const std::size_t sent = kind == Kind::reduce_scatter ? call.count * ranks : call.count;
+  const std::size_t size = size_of(call.dtype);
+  const bool sends = kind != Kind::broadcast || rank == call.root;
+  void* const recv = call.recv;
+  void* const send = kind == Kind::broadcast ? recv : const_cast<void*>(call.send);
   const auto host_of = [&](void* memory) { return staging_ ? staging_.get() : memory; };
   const auto write = [&](void* memory, const Pattern& pattern, int from, std::size_t count) {
     fill(pattern, from, 0, count, host_of(memory));
@@ -135,14 +134,13 @@ uint64_t Benchmark::check(const Call& call) {
   };
   uint64_t wrong = 0;
   for (int64_t i = 0; i < options_.checks; ++i) {
-    const Pattern pattern{call.what.dtype, call.what.op, backend_.size(),
-                          mix(options_.seed) + static_cast<uint64_t>(i)};
+    const Pattern pattern{call.dtype, call.op, backend_.size(), mix(options_.seed) + static_cast<uint64_t>(i)};
     constexpr int kNoRank = -1;  // no rank sends this data: an element that still has it afterwards is wrong
     write(recv, pattern, kNoRank, received);
     if (sends) write(send, pattern, rank, sent);
-    run(call);
+    run(kind, call);
     memory_.get(host_of(recv), recv, received * size);
-    wrong += wrong_elements(pattern, call, host_of(recv), rank);
+    wrong += wrong_elements(pattern, kind, call, host_of(recv), rank);
   }
   uint64_t total = 0;
   for (const std::string& count : gather_(std::to_string(wrong))) total += std::stoull(count);
@@ -151,12 +149,12 @@ uint64_t Benchmark::check(const Call& call) {
 
 // On a GPU: a fixed number of calls, queued one after another as in a training step. On a CPU: enough calls that the
 // time for reading the clock does not count, by the fastest of a few calls. All ranks use the largest of their numbers.
-int64_t Benchmark::batch_of(const Call& call) {
+int64_t Benchmark::batch_of(Kind kind, const Collective& call) {
   if (memory_.kind() == Memory::cuda) return kCallsOnGpu;
   int64_t least = std::numeric_limits<int64_t>::max();
   for (int64_t i = 0; i < std::max<int64_t>(options_.warmup, 1); ++i) {
     const int64_t begin = now();
-    run(call);
+    run(kind, call);
     least = std::min(least, now() - begin);
   }
   const double calls = std::ceil(clock_cost() / kClockShare / static_cast<double>(std::max<int64_t>(least, 1)));
@@ -170,16 +168,16 @@ int64_t Benchmark::batch_of(const Call& call) {
 // The calls follow each other without a pause. A call (or batch) ends when its last rank ends it, and a sample is the
 // time between two such ends. So the samples of a case add up to the time of its slowest rank. The clocks of hosts
 // differ. Therefore, with several hosts, each rank counts from its own first time stamp.
-std::vector<double> Benchmark::time(const Call& call, int64_t batch, Execution& execution) {
+std::vector<double> Benchmark::time(Kind kind, const Collective& call, int64_t batch, Execution& execution) {
   const auto samples = static_cast<std::size_t>(options_.samples);
   std::vector<int64_t> stamps(samples + 1);
   backend_.barrier().wait(options_.timeout);
-  for (int64_t i = 0; i < options_.warmup; ++i) run(call);
+  for (int64_t i = 0; i < options_.warmup; ++i) run(kind, call);
   memory_.finish();
   stamps[0] = now();
   ExecutionInfo info;
   for (std::size_t sample = 0; sample < samples; ++sample) {
-    for (int64_t i = 0; i < batch; ++i) info = run(call);
+    for (int64_t i = 0; i < batch; ++i) info = run(kind, call);
     memory_.finish();
     stamps[sample + 1] = now();
   }

@@ -90,11 +90,11 @@ class Benchmark {
   };
 
   std::shared_ptr<void> allocate(Source source);
-  Call prepare(const BenchmarkCase& what);
-  ExecutionInfo run(const Call& call);
-  uint64_t check(const Call& call);
-  int64_t batch_of(const Call& call);
-  std::vector<double> time(const Call& call, int64_t batch, Execution& execution);
+  Collective prepare(const BenchmarkCase& what);
+  ExecutionInfo run(Kind kind, const Collective& call);
+  uint64_t check(Kind kind, const Collective& call);
+  int64_t batch_of(Kind kind, const Collective& call);
+  std::vector<double> time(Kind kind, const Collective& call, int64_t batch, Execution& execution);
 
   CommBackend& backend_;
   Gather gather_;

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "comm/rank_collectives.hpp"
 #include "ddprun/records.hpp"
-#include "record/collectives.hpp"
 
 namespace ddprun::tools {
 
@@ -62,9 +62,9 @@ std::vector<std::vector<record::GpuRecord>> read_gpus(const std::string& dir, in
 bool has_summary(const std::string& dir);
 
 // collectives-rank<N>.json. The content of a file, which may be any text; `path` is for messages. Throws Error(usage).
-record::RankCollectives parse_collectives(const std::string& text, const std::string& path);
+comm::RankCollectives parse_collectives(const std::string& text, const std::string& path);
 
 // By rank, without the ranks that have no file. Throws Error(usage) for a damaged file.
-std::map<int64_t, record::RankCollectives> read_collectives(const std::string& run_dir);
+std::map<int64_t, comm::RankCollectives> read_collectives(const std::string& run_dir);
 
 }  // namespace ddprun::tools

@@ -14,13 +14,15 @@
 namespace ddprun::report {
 namespace {
 
+using comm::CallShape;
+using comm::CallState;
+using comm::RankCollectives;
+using comm::RecordedCall;
 using console::human_time;
-using record::CollectiveCall;
-using record::RankCollectives;
 using Ranks = std::vector<int>;
 
-constexpr double kTogether = 5;             // seconds within which the files of one request are written
-constexpr int64_t kBefore = 3, kAfter = 2;  // calls around the first divergence
+constexpr double kTogether = 5;              // seconds within which the files of one request are written
+constexpr uint64_t kBefore = 3, kAfter = 2;  // calls around the first divergence
 
 const RankCollectives& first_written(const CollectivesByRank& files) {
   return std::ranges::min_element(files, {}, [](const auto& item) { return item.second.written; })->second;
@@ -35,41 +37,33 @@ Ranks missing_ranks(const CollectivesByRank& files) {
   return missing;
 }
 
-// "allreduce 57 (float32 x 100, sum)", as in error messages; without a number: "allreduce (float32 x 100, sum)"
-std::string describe(const CollectiveCall& call, const std::string& number = "") {
-  std::string text = call.op + number;
-  if (call.dtype.empty()) return text;
-  text += fmt::format(" ({} x {}", call.dtype, call.count);
-  if (!call.reduction.empty()) text += ", " + call.reduction;
-  if (call.root >= 0) text += fmt::format(", root {}", call.root);
-  if (call.memory == "cuda") text += ", cuda";
-  if (call.bucket >= 0) text += fmt::format(", bucket {}", call.bucket);
-  return text + ")";
-}
-
-std::string with_number(const CollectiveCall& call) {
-  return describe(call, fmt::format(" {}", call.number));
+// "allreduce (float32 x 100, sum)"; comm::describe() adds the number.
+std::string describe_without_number(const RecordedCall& call) {
+  CallShape shape = call.shape;
+  shape.number = 0;
+  return describe(shape);
 }
 
 // The call of this number; null if the file does not have it.
-const CollectiveCall* find_call(const RankCollectives& file, int64_t number) {
-  const auto found = std::ranges::lower_bound(file.calls, number, {}, &CollectiveCall::number);
-  return found != file.calls.end() && found->number == number ? &*found : nullptr;
+const RecordedCall* find_call(const RankCollectives& file, uint64_t number) {
+  const auto number_of = [](const RecordedCall& call) { return call.shape.number; };
+  const auto found = std::ranges::lower_bound(file.calls, number, {}, number_of);
+  return found != file.calls.end() && found->shape.number == number ? &*found : nullptr;
 }
 
 enum class Progress { not_started, started, finished };
 
 // Of a call, or null, at this time. A failed call is one that has started and not finished.
-Progress progress_of(const CollectiveCall* call, double time) {
+Progress progress_of(const RecordedCall* call, double time) {
   if (call == nullptr || call->start > time) return Progress::not_started;
-  const bool ended = call->state == "finished" || call->state == "queued";
-  return ended && call->end <= time ? Progress::finished : Progress::started;
+  const bool ended = call->state == CallState::finished || call->state == CallState::queued;
+  return ended && call->end() <= time ? Progress::finished : Progress::started;
 }
 
 // The last call of a rank with at least this progress; null if there is none.
-const CollectiveCall* last_call(const RankCollectives& file, Progress progress, double time) {
+const RecordedCall* last_call(const RankCollectives& file, Progress progress, double time) {
   const auto found = std::find_if(file.calls.rbegin(), file.calls.rend(),
-                                  [&](const CollectiveCall& call) { return progress_of(&call, time) >= progress; });
+                                  [&](const RecordedCall& call) { return progress_of(&call, time) >= progress; });
   return found == file.calls.rend() ? nullptr : &*found;
 }
 
@@ -77,15 +71,15 @@ const CollectiveCall* last_call(const RankCollectives& file, Progress progress, 
 struct Column {
   std::map<std::string, Ranks> called;  // by description, at any time
   Ranks not_started, started, finished;
-  const CollectiveCall* first = nullptr;  // that of the rank that started it first
+  const RecordedCall* first = nullptr;  // that of the rank that started it first
 };
 
-Column column_at(const CollectivesByRank& files, int64_t number, double time) {
+Column column_at(const CollectivesByRank& files, uint64_t number, double time) {
   Column column;
   for (const auto& [rank, file] : files) {
-    const CollectiveCall* call = find_call(file, number);
+    const RecordedCall* call = find_call(file, number);
     const auto id = static_cast<int>(rank);
-    if (call != nullptr) column.called[describe(*call)].push_back(id);
+    if (call != nullptr) column.called[describe_without_number(*call)].push_back(id);
     if (call != nullptr && (column.first == nullptr || call->start < column.first->start)) column.first = call;
     const Progress progress = progress_of(call, time);
     if (progress == Progress::not_started) column.not_started.push_back(id);
@@ -95,7 +89,7 @@ Column column_at(const CollectivesByRank& files, int64_t number, double time) {
   return column;
 }
 
-std::string describe_difference(const Column& column, int64_t number) {
+std::string describe_difference(const Column& column, uint64_t number) {
   std::string text;
   for (const auto& [what, ranks] : column.called)
     text += (text.empty() ? "" : ", ") + rank_list(ranks) + " called " + what;
@@ -113,16 +107,16 @@ std::string describe_missing_start(const CollectivesByRank& files, const Column&
   const int behind = column.not_started.front();
   std::string text =
       fmt::format("{} not started {}, which {} started up to {} before; ", has(column.not_started),
-                  with_number(*column.first), rank_list(started), human_time(time - column.first->start));
-  const CollectiveCall* last = last_call(files.at(behind), Progress::started, time);
+                  describe(column.first->shape), rank_list(started), human_time(time - column.first->start));
+  const RecordedCall* last = last_call(files.at(behind), Progress::started, time);
   if (last == nullptr) return text + fmt::format("rank {} has called none", behind);
-  text += fmt::format("the last call of rank {} was {}", behind, with_number(*last));
+  text += fmt::format("the last call of rank {} was {}", behind, describe(last->shape));
   return last->step > 0 ? text + fmt::format(", in step {}", last->step) : text;
 }
 
 std::string describe_missing_end(const Column& column, double time) {
   return fmt::format("all ranks with a file have started {}, up to {} before, and {} finished it",
-                     with_number(*column.first), human_time(time - column.first->start),
+                     describe(column.first->shape), human_time(time - column.first->start),
                      column.finished.empty() ? "none has" : has(column.started) + " not");
 }
 
@@ -141,24 +135,24 @@ std::string duration_text(double seconds) {
 }
 
 // At this time.
-std::string state_of(const CollectiveCall* call, double time) {
+std::string state_of(const RecordedCall* call, double time) {
   const Progress progress = progress_of(call, time);
   if (progress == Progress::not_started) return "";
-  if (progress == Progress::finished) return call->state;
-  return call->state == "failed" && call->end <= time ? "failed" : "started";
+  const bool failed = call->state == CallState::failed && call->end() <= time;
+  return name_of(progress == Progress::finished || failed ? call->state : CallState::started);
 }
 
 // One row for all ranks with the same call in the same state.
-void add_rows(console::Table& table, const CollectivesByRank& files, int64_t number, double time) {
+void add_rows(console::Table& table, const CollectivesByRank& files, uint64_t number, double time) {
   struct Group {
     Ranks ranks;
     double start = 0, longest = 0;
   };
   std::map<std::pair<std::string, std::string>, Group> groups;
   for (const auto& [rank, file] : files) {
-    const CollectiveCall* call = find_call(file, number);
+    const RecordedCall* call = find_call(file, number);
     const std::string state = state_of(call, time);
-    Group& group = groups[{call == nullptr ? "" : describe(*call), state}];
+    Group& group = groups[{call == nullptr ? "" : describe_without_number(*call), state}];
     group.ranks.push_back(static_cast<int>(rank));
     if (state.empty()) continue;
     group.start = group.start == 0 ? call->start : std::min(group.start, call->start);
@@ -175,10 +169,10 @@ void add_rows(console::Table& table, const CollectivesByRank& files, int64_t num
   }
 }
 
-TitledTable calls_table(const CollectivesByRank& files, int64_t around, double time) {
+TitledTable calls_table(const CollectivesByRank& files, uint64_t around, double time) {
   constexpr console::Align kRight = console::Align::right;
   console::Table table({{"call", kRight}, {"collective"}, {"ranks"}, {"state"}, {"started"}, {"took", kRight}});
-  for (int64_t number = around - kBefore; number <= around + kAfter; ++number) {
+  for (uint64_t number = around - std::min(around, kBefore); number <= around + kAfter; ++number) {
     const bool any = std::ranges::any_of(files, [&](const auto& item) { return find_call(item.second, number); });
     if (any) add_rows(table, files, number, time);
   }
@@ -191,8 +185,8 @@ TitledTable ranks_table(const CollectivesByRank& files, double time) {
       {{"rank", kRight}, {"host"}, {"last finished"}, {"last started"}, {"step", kRight}, {"written"}, {"because"}});
   for (const auto& [rank, file] : files) {
     const auto last = [&, &file = file](Progress progress) {  // Clang 14 captures no structured binding
-      const CollectiveCall* call = last_call(file, progress, time);
-      return call == nullptr ? "" : fmt::format("{}: {}", call->number, describe(*call));
+      const RecordedCall* call = last_call(file, progress, time);
+      return call == nullptr ? "" : fmt::format("{}: {}", call->shape.number, describe_without_number(*call));
     };
     const int64_t step = file.calls.empty() ? 0 : file.calls.back().step;
     table.row({std::to_string(rank), file.host, last(Progress::finished), last(Progress::started),
@@ -207,13 +201,13 @@ TitledTable ranks_table(const CollectivesByRank& files, double time) {
 Divergence find_divergence(const CollectivesByRank& files) {
   const double time = first_written(files).written;
   // Some ranks no longer have the calls before `first`.
-  int64_t first = 1, last = 0;
+  uint64_t first = 1, last = 0;
   for (const auto& [rank, file] : files) {
     if (file.calls.empty()) continue;
-    first = std::max(first, file.calls.front().number);
-    last = std::max(last, file.calls.back().number);
+    first = std::max(first, file.calls.front().shape.number);
+    last = std::max(last, file.calls.back().shape.number);
   }
-  for (int64_t number = first; number <= last; ++number) {
+  for (uint64_t number = first; number <= last; ++number) {
     const Column column = column_at(files, number, time);
     if (column.called.size() > 1) return {number, describe_difference(column, number)};
     if (column.started.empty() && column.finished.empty()) {

@@ -11,12 +11,12 @@
 
 namespace ddprun::report {
 
-using CollectivesByRank = std::map<int64_t, record::RankCollectives>;
+using CollectivesByRank = std::map<int64_t, comm::RankCollectives>;
 
 // Where the ranks of a job diverged, from their files collectives-rank<N>.json.
 struct Divergence {
-  int64_t number = 0;  // of the call; without a divergence, of the last call that all have finished
-  std::string text;    // a sentence that describes it, without a full stop
+  uint64_t number = 0;  // of the call; without a divergence, of the last call that all have finished
+  std::string text;     // a sentence that describes it, without a full stop
 };
 
 // The first call that differs between ranks, that some ranks have not started, or that some have not finished, at the

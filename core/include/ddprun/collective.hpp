@@ -7,11 +7,11 @@
 namespace ddprun {
 
 // The values are those of ddprun/plugin/comm_plugin.h.
-enum class DType : int32_t { float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8 };
+enum class DType : uint8_t { float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8 };
 // Integers wrap modulo 2^n. avg is the sum divided by the number of ranks, for floating types only.
-enum class Op : int32_t { sum, min, max, product, avg };
-enum class Memory : int32_t { host, cuda };
-inline constexpr std::size_t kDTypeCount = 9, kOpCount = 5;
+enum class Op : uint8_t { sum, min, max, product, avg };
+enum class Memory : uint8_t { host, cuda };
+inline constexpr std::size_t kDTypeCount = 9, kOpCount = 5, kMemoryCount = 2;
 
 // Names as PyTorch spells them; sizes in bytes.
 constexpr const char* name_of(DType dtype) {
@@ -22,6 +22,9 @@ constexpr const char* name_of(DType dtype) {
 constexpr const char* name_of(Op op) {
   constexpr const char* names[] = {"sum", "min", "max", "product", "avg"};
   return names[static_cast<std::size_t>(op)];
+}
+constexpr const char* name_of(Memory memory) {
+  return memory == Memory::cuda ? "cuda" : "host";
 }
 constexpr std::size_t size_of(DType dtype) {
   constexpr std::size_t sizes[] = {2, 2, 4, 8, 1, 2, 4, 8, 1};

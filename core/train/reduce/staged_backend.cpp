@@ -9,7 +9,6 @@
 namespace ddprun::train {
 namespace {
 
-using comm::Call;
 using comm::Kind;
 
 // A tensor over memory that it does not own.
@@ -44,38 +43,38 @@ class StagedBackend final : public comm::ForwardingBackend {
     if (kind == Kind::barrier) return inner_->barrier();
     const Capabilities& inner = inner_->capabilities();
     const bool takes = what.memory == Memory::host ? inner.host : inner.cuda;
-    if (!takes) return stage({kind, ++staged_, what});
+    if (!takes) return stage(kind, what);
     if (what.memory == Memory::cuda && !inner.stream_ordered) current_stream(device_).synchronize();
     return comm::start(*inner_, kind, what);
   }
 
-  Work stage(const Call& call) {
-    check(*this, call);
-    const Collective& what = call.what;
+  Work stage(Kind kind, const Collective& what) {
+    const comm::CallShape shape = comm::shape_of(kind, ++staged_, what);
+    check(*this, shape, what);
     const bool from_host = what.memory == Memory::host;
     const c10::StreamGuard on(from_host ? side_ : current_stream(device_));
     if (!from_host && what.stream != handle(on.current_stream())) {
-      throw Error(ExitCode::failure, prefix(*this, call) + "the buffer's stream is not the thread's current one");
+      throw Error(ExitCode::failure, prefix(*this, shape) + "the buffer's stream is not the thread's current one");
     }
     const std::size_t one = what.count * size_of(what.dtype), all = one * static_cast<std::size_t>(size());
     const torch::Device here = from_host ? torch::Device(torch::kCPU) : device_;
-    const torch::Tensor recv_here = bytes_at(what.recv, call.kind == Kind::allgather ? all : one, here);
+    const torch::Tensor recv_here = bytes_at(what.recv, kind == Kind::allgather ? all : one, here);
 
     Collective moved = what;
     moved.memory = from_host ? Memory::cuda : Memory::host;
     moved.stream = from_host ? handle(on.current_stream()) : nullptr;
     const torch::Tensor recv = memory_there(from_host, recv_here.numel());
     torch::Tensor send = recv;
-    if (call.kind == Kind::broadcast || (call.kind == Kind::allreduce && what.send == what.recv)) {
+    if (kind == Kind::broadcast || (kind == Kind::allreduce && what.send == what.recv)) {
       queue_copy(recv, recv_here);
     } else {
-      const torch::Tensor send_here = bytes_at(what.send, call.kind == Kind::reduce_scatter ? all : one, here);
+      const torch::Tensor send_here = bytes_at(what.send, kind == Kind::reduce_scatter ? all : one, here);
       send = memory_there(from_host, send_here.numel());
       queue_copy(send, send_here);
     }
     moved.send = send.data_ptr();
     moved.recv = recv.data_ptr();
-    const ExecutionInfo info = run(call.kind, moved, on.current_stream());
+    const ExecutionInfo info = run(kind, moved, on.current_stream());
     queue_copy(recv_here, recv);
     on.current_stream().synchronize();
     const std::string transport = std::string(info.transport) + (from_host ? "" : " via host");

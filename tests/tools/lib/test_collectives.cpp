@@ -10,7 +10,7 @@
 #include "testing/temp_dir.hpp"
 
 using namespace ddprun;
-using namespace ddprun::record;
+using namespace ddprun::comm;
 using namespace ddprun::tools;
 using testing::contains;
 using testing::error_of;
@@ -20,24 +20,17 @@ namespace {
 RankCollectives some_file() {
   RankCollectives file{.rank = 3, .world = 4, .host = "a", .pid = 77, .backend = "gloo", .written = 1763884399.5};
   file.reason = "this rank failed: \"x\"\n\xff";
-  file.calls = {{.number = 8, .op = "barrier", .step = 0, .state = "finished", .start = 1, .end = 2, .duration = 0.5},
-                {.number = 9,
-                 .op = "allreduce",
-                 .dtype = "float32",
-                 .count = 0,
-                 .reduction = "sum",
-                 .memory = "host",
-                 .step = 2,
-                 .state = "started",
-                 .start = 1763884398.125},
-                {.number = 10,
-                 .op = "broadcast",
-                 .dtype = "int64",
-                 .count = 7,
-                 .root = 0,
-                 .bucket = 4,
-                 .state = "failed",
-                 .start = 1}};
+  file.calls = {{.shape = {.number = 8}, .state = CallState::finished, .start = 1, .duration = 0.5},
+                {.shape = {.number = 9, .kind = Kind::allreduce}, .step = 2, .start = 1763884398.125},
+                {.shape = {.number = 10,
+                           .count = 7,
+                           .bucket = 4,
+                           .kind = Kind::broadcast,
+                           .dtype = DType::int64,
+                           .memory = Memory::cuda},
+                 .state = CallState::failed,
+                 .start = 1,
+                 .duration = 2}};
   return file;
 }
 
@@ -61,19 +54,23 @@ TEST_CASE("collectives are read back as they were written") {
   CHECK(file.reason == "this rank failed: \"x\"\n\xef\xbf\xbd");
   CHECK(file.written == 1763884399.5);
   REQUIRE(file.calls.size() == 3);
-  CHECK(file.calls[0].op == "barrier");
-  CHECK(file.calls[0].dtype.empty());
-  CHECK(file.calls[0].duration == 0.5);
-  CHECK(file.calls[1].number == 9);
-  CHECK(file.calls[1].count == 0);
-  CHECK(file.calls[1].reduction == "sum");
+  CHECK(describe(file.calls[0].shape) == "barrier 8");
+  CHECK(file.calls[0].end() == 1.5);
+  CHECK(file.calls[1].shape == written.calls[1].shape);
+  CHECK(file.calls[1].state == CallState::started);
   CHECK(file.calls[1].step == 2);
   CHECK(file.calls[1].start == 1763884398.125);
-  CHECK(std::isnan(file.calls[1].end));
-  CHECK(file.calls[1].root == -1);
-  CHECK(file.calls[2].root == 0);
-  CHECK(file.calls[1].bucket == -1);
-  CHECK(file.calls[2].bucket == 4);
+  CHECK(std::isnan(file.calls[1].duration));
+  CHECK(file.calls[2].shape == written.calls[2].shape);
+  CHECK(file.calls[2].state == CallState::failed);
+}
+
+TEST_CASE("a call that was refused for its arguments is read back without them") {
+  const testing::TempDir folder;
+  RankCollectives file = some_file();
+  file.calls[1].shape.dtype = static_cast<DType>(kDTypeCount + 1);
+  write_collectives(folder.path(), file);
+  CHECK(describe(read_collectives(folder.path()).at(3).calls[1].shape) == "allreduce 9");
 }
 
 TEST_CASE("the file has one call per line, with the documented keys") {
@@ -102,7 +99,7 @@ TEST_CASE("a damaged file is an error with its path") {
        R"({"rank":0,"world":2,"written":1})",
        R"({"rank":0,"world":2,"written":1,"calls":{}})",
        R"({"rank":0,"world":2,"written":1,"calls":[7]})",
-       R"({"rank":0,"world":2,"written":1,"calls":[{"number":"x","op":"a","state":"b"}]})",
+       R"({"rank":0,"world":2,"written":1,"calls":[{"number":"x","op":"barrier","state":"started","start":1}]})",
        R"({"rank":0,"world":9223372036854775807,"written":1,"calls":[]})",
        R"({"rank":0,"world":0,"written":1,"calls":[]})",
        R"({"rank":2,"world":2,"written":1,"calls":[]})",
@@ -110,10 +107,15 @@ TEST_CASE("a damaged file is an error with its path") {
        R"({"rank":18446744073709551615,"world":2,"written":1,"calls":[]})",
        R"({"rank":0,"world":2,"written":1e300,"calls":[]})",
        R"({"rank":0,"world":2,"written":-1,"calls":[]})",
-       R"({"rank":0,"world":2,"written":1,"calls":[{"number":9223372036854775807,"op":"a","state":"b","start":1}]})",
-       R"({"rank":0,"world":2,"written":1,"calls":[{"number":1,"op":"a","state":"b","start":1e300}]})",
-       R"({"rank":0,"world":2,"written":1,"calls":[{"number":1,"op":"a","state":"b"}]})",
-       R"({"rank":0,"world":2,"written":1,"calls":[{"number":2,"op":"a","state":"b","start":1},{"number":2,"op":"a","state":"b","start":1}]})"}) {
+       R"({"rank":0,"world":2,"written":1,"calls":[{"number":9223372036854775807,"op":"barrier","state":"started","start":1}]})",
+       R"({"rank":0,"world":2,"written":1,"calls":[{"number":1,"op":"barrier","state":"started","start":1e300}]})",
+       R"({"rank":0,"world":2,"written":1,"calls":[{"number":1,"op":"barrier","state":"started"}]})",
+       R"({"rank":0,"world":2,"written":1,"calls":[{"number":1,"op":"a","state":"started","start":1}]})",
+       R"({"rank":0,"world":2,"written":1,"calls":[{"number":1,"op":"barrier","state":"b","start":1}]})",
+       R"({"rank":0,"world":2,"written":1,"calls":[{"number":1,"op":"barrier","state":"finished","start":1}]})",
+       R"({"rank":0,"world":2,"written":1,"calls":[{"number":1,"op":"broadcast","state":"started","start":1,"root":9999999999}]})",
+       R"({"rank":0,"world":2,"written":1,"calls":[{"number":1,"op":"broadcast","state":"started","start":1,"count":-1}]})",
+       R"({"rank":0,"world":2,"written":1,"calls":[{"number":2,"op":"barrier","state":"started","start":1},{"number":2,"op":"barrier","state":"started","start":1}]})"}) {
     CHECK_MESSAGE(contains(damage(text), "collectives-rank0.json: "), text);
     CHECK_MESSAGE(damage(text).starts_with("2: "), text);
   }

@@ -9,36 +9,31 @@
 
 using namespace ddprun;
 using namespace ddprun::report;
-using record::CollectiveCall;
-using record::RankCollectives;
+using comm::CallState;
+using comm::Kind;
+using comm::RankCollectives;
+using comm::RecordedCall;
 using testing::contains;
 
 namespace {
 
 // Call n starts at second n and ends half a second later; all ranks write at second 100.
-RankCollectives rank_file(int64_t rank, int64_t world, int64_t calls, int64_t first = 1) {
+RankCollectives rank_file(int64_t rank, int64_t world, uint64_t calls, uint64_t first = 1) {
   RankCollectives file{.rank = rank, .world = world, .host = "a", .backend = "gloo", .reason = "SIGUSR2"};
   file.written = 100;
-  for (int64_t number = first; number <= calls; ++number) {
-    const auto start = static_cast<double>(number);
-    file.calls.push_back({.number = number,
-                          .op = "allreduce",
-                          .dtype = "float32",
-                          .count = 100,
-                          .reduction = "sum",
-                          .memory = "host",
-                          .step = number / 2,
-                          .state = "finished",
-                          .start = start,
-                          .end = start + 0.5,
+  for (uint64_t number = first; number <= calls; ++number) {
+    file.calls.push_back({.shape = {.number = number, .count = 100, .kind = Kind::allreduce},
+                          .state = CallState::finished,
+                          .step = static_cast<int64_t>(number) / 2,
+                          .start = static_cast<double>(number),
                           .duration = 0.5});
   }
   return file;
 }
 
-void unfinish(CollectiveCall& call) {
-  call.state = "started";
-  call.end = call.duration = record::kAbsent;
+void unfinish(RecordedCall& call) {
+  call.state = CallState::started;
+  call.duration = RecordedCall::kNotEnded;
 }
 
 CollectivesByRank files_of(std::vector<RankCollectives> files) {
@@ -76,8 +71,8 @@ TEST_CASE("a rank that has not started a call is named, with its last call") {
 
 TEST_CASE("calls that differ are found, whether or not they have ended") {
   auto other = rank_file(1, 2, 9);
-  other.calls[4].count = 99;
-  other.calls[6].op = "barrier";
+  other.calls[4].shape.count = 99;
+  other.calls[6].shape.kind = Kind::barrier;
   const Divergence found = find_divergence(files_of({rank_file(0, 2, 9), other}));
   CHECK(found.number == 5);
   CHECK(found.text ==
@@ -87,11 +82,14 @@ TEST_CASE("calls that differ are found, whether or not they have ended") {
     change(file.calls[2]);
     return find_divergence(files_of({rank_file(0, 2, 9), file}));
   };
-  CHECK(changed([](CollectiveCall& call) { call.dtype = "float64"; }).number == 3);
-  CHECK(changed([](CollectiveCall& call) { call.reduction = "max"; }).number == 3);
-  CHECK(changed([](CollectiveCall& call) { call.root = 1; }).number == 3);
-  CHECK(changed([](CollectiveCall& call) { call.bucket = 1; }).number == 3);
-  CHECK(changed([](CollectiveCall& call) { call.step = 88; }).number == 9);
+  CHECK(changed([](RecordedCall& call) { call.shape.dtype = DType::float64; }).number == 3);
+  CHECK(changed([](RecordedCall& call) { call.shape.op = Op::max; }).number == 3);
+  CHECK(changed([](RecordedCall& call) { call.shape.bucket = 1; }).number == 3);
+  CHECK(changed([](RecordedCall& call) { call.step = 88; }).number == 9);
+  auto one = rank_file(0, 2, 9), two = rank_file(1, 2, 9);
+  for (RankCollectives* file : {&one, &two}) file->calls[2].shape.kind = Kind::broadcast;
+  two.calls[2].shape.root = 1;
+  CHECK(find_divergence(files_of({one, two})).number == 3);
 }
 
 TEST_CASE("a call that all have started and some or all have not finished") {
@@ -100,7 +98,7 @@ TEST_CASE("a call that all have started and some or all have not finished") {
   CHECK(collectives_line(files_of({a, b})) ==
         "All ranks with a file have started allreduce 9 (float32 x 100, sum), up to 1 min 31 s before, and rank 1 has "
         "not finished it. No file of ranks 2 and 3.");
-  a.calls.back().state = "failed";
+  a.calls.back().state = CallState::failed;
   CHECK(contains(collectives_line(files_of({a, b})), "and none has finished it"));
 }
 

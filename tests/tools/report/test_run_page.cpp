@@ -5,7 +5,6 @@
 #include <ctime>
 #include <optional>
 
-#include "record/collectives.hpp"
 #include "support/golden.hpp"
 #include "support/text.hpp"
 #include "support/variable.hpp"
@@ -85,17 +84,18 @@ std::string write_on_gpus(const testing::TempDir& folder) {
 // Rank 1 has started one call less than rank 0.
 void write_collectives_of(const std::string& run) {
   for (int64_t rank = 0; rank < 2; ++rank) {
-    record::RankCollectives file{.rank = rank, .world = 3, .host = "here", .backend = "gloo", .reason = "SIGUSR2"};
+    comm::RankCollectives file{.rank = rank, .world = 3, .host = "here", .backend = "gloo", .reason = "SIGUSR2"};
     file.written = 100;
     for (int64_t number = 1; number <= 8 - rank; ++number) {
       const auto start = static_cast<double>(number);
-      file.calls.push_back({.number = number, .op = "allreduce", .dtype = "float32", .count = 100, .reduction = "sum"});
-      file.calls.back().step = number / 2;
-      file.calls.back().state = number == 8 ? "started" : "finished";
-      file.calls.back().start = start;
-      if (number < 8) file.calls.back().end = file.calls.back().duration = start + 0.5;
+      comm::RecordedCall& call = file.calls.emplace_back();
+      call.shape = {.number = static_cast<uint64_t>(number), .count = 100, .kind = comm::Kind::allreduce};
+      call.step = number / 2;
+      call.state = number == 8 ? comm::CallState::started : comm::CallState::finished;
+      call.start = start;
+      if (number < 8) call.duration = 0.5;
     }
-    record::write_collectives(run, file);
+    comm::write_collectives(run, file);
   }
 }
 
