@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "comm/group.hpp"
 #include "ddp/group_state.hpp"
 #include "ddp/share.hpp"
 #include "ddprun/error.hpp"
@@ -15,7 +16,6 @@
 #include "train/loop/position.hpp"
 #include "train/optim/optimizers.hpp"
 #include "train/tensor/parameters.hpp"
-#include "train/tensor/rank_group.hpp"
 #include "train/tensor/weights.hpp"
 
 namespace ddprun {
@@ -25,27 +25,27 @@ using torch::optim::Optimizer;
 
 const std::string kOptimizer = "optimizer.", kRate = "optimizer.lr.";
 
-train::RankGroup ranks_of(const Group& group) {
+comm::Group ranks_of(const Group& group) {
   const Group::State& state = group.state();
   state.comm_thread->drain();
-  return {*state.backend, state.timeout};
+  return state.ranks;
 }
 
 // Calls `work` on rank 0; if it throws, all ranks throw it. The ranks wait for it longer than for a collective.
-void on_rank0(const train::RankGroup& ranks, const std::string& doing, const std::function<void()>& work) {
+void on_rank0(const comm::Group& ranks, const std::string& doing, const std::function<void()>& work) {
   std::optional<Error> error;
-  ranks.heartbeat_barrier_of_rank0(doing, [&] { error = ddp::error_of(work); });
-  ddp::throw_first(ranks.backend(), error, ranks.timeout());
+  comm::with_heartbeat_on_rank0(ranks, doing, [&] { error = ddp::error_of(work); });
+  ddp::throw_first(ranks, error);
 }
-void on_all(const train::RankGroup& ranks, const std::function<void()>& work) {
+void on_all(const comm::Group& ranks, const std::function<void()>& work) {
   const auto error = ddp::error_of(work);
-  ddp::throw_first(ranks.backend(), error, ranks.timeout());
+  ddp::throw_first(ranks, error);
 }
 
 // A file that rank 0 reads and sends to the others.
 class SharedFile final : public checkpoint::ByteSource {
  public:
-  SharedFile(const std::string& path, const train::RankGroup& ranks) : ranks_(ranks) {
+  SharedFile(const std::string& path, const comm::Group& ranks) : ranks_(ranks) {
     on_rank0(ranks_, kDoing, [&] {
       file_ = checkpoint::open_file(path);
       size_ = file_->size();
@@ -71,7 +71,7 @@ class SharedFile final : public checkpoint::ByteSource {
   }
 
   static constexpr const char* kDoing = "reading a checkpoint";
-  const train::RankGroup ranks_;
+  const comm::Group ranks_;
   std::unique_ptr<checkpoint::ByteSource> file_;  // of rank 0
   uint64_t size_ = 0;
 };

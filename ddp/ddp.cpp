@@ -38,7 +38,6 @@ train::GradientSyncOptions sync_options(const DistributedDataParallelOptions& op
   reducer.gradient_as_bucket_view = options.gradient_as_bucket_view;
   reducer.unused_advice = "set find_unused_parameters";
   reducer.twice_advice = "set static_graph if the model uses activation checkpointing";
-  reducer.timeout = group.state().timeout;
   reducer.comm_thread = group.state().comm_thread;
   made.broadcast_buffers = options.broadcast_buffers;
   return made;
@@ -88,9 +87,8 @@ train::ModelTensors same_on_all_ranks(train::ModelTensors model, const Distribut
                                      ", but the group is on " + group.state().device.str() +
                                      ": call module.to(device) first");
   }
-  CommBackend& backend = *group.state().backend;
-  ddp::require_same_lines(backend, "DistributedDataParallelOptions", text_of(options), group.state().timeout);
-  ddp::require_same_tensors(backend, state, group.state().timeout);
+  ddp::require_same_lines(group.state().ranks, "DistributedDataParallelOptions", text_of(options));
+  ddp::require_same_tensors(group.state().ranks, state);
   return model;
 }
 
@@ -123,12 +121,7 @@ void at_end_of_backward(std::function<void()> end, std::function<void()> abandon
 // In rank order.
 std::vector<uint8_t> gather(const Group& group, bool flag) {
   group.state().comm_thread->drain();
-  const auto mine = static_cast<uint8_t>(flag);
-  std::vector<uint8_t> all(static_cast<std::size_t>(group.size()));
-  group.state()
-      .backend->allgather({.send = &mine, .recv = all.data(), .count = 1, .dtype = DType::uint8})
-      .wait(group.state().timeout);
-  return all;
+  return group.state().ranks.gather(std::vector<uint8_t>{flag});
 }
 
 int last_in(const std::vector<uint8_t>& flags) {
@@ -142,7 +135,7 @@ class DistributedDataParallel::Impl {
  public:
   Impl(const train::ModelTensors& model, const Group& group, const DistributedDataParallelOptions& options)
       : group_(group),
-        sync_(same_on_all_ranks(model, options, group), *group.state().backend, sync_options(options, group)),
+        sync_(same_on_all_ranks(model, options, group), group.state().ranks, sync_options(options, group)),
         watch_(model, sync_.parameters()) {
     sync_.broadcast_state();
     sync_.set_on_phase([this](Phase phase, int bucket) { progress(phase, bucket); });

@@ -27,7 +27,7 @@ using Function = Work (CommBackend::*)(const Collective&);
 void call(Group::State& state, Function function, Collective collective, const torch::Tensor& tensor) {
   state.comm_thread->drain();
   collective.bucket = state.bucket;
-  state.execution = (state.backend->*function)(collective).wait(state.timeout);
+  state.execution = (state.ranks.backend().*function)(collective).wait(state.ranks.timeout());
   state.bytes += tensor.nbytes();
 }
 
@@ -39,10 +39,10 @@ Group::State& Group::state() const {
 }
 
 int Group::rank() const {
-  return state().backend->rank();
+  return state().ranks.rank();
 }
 int Group::size() const {
-  return state().backend->size();
+  return state().ranks.size();
 }
 int Group::local_rank() const {
   return state().local_rank;
@@ -83,7 +83,7 @@ torch::Tensor Group::reduce_scatter(const torch::Tensor& tensor, Op op) const {
   }
   if (size() == 1) return tensor.clone();
   const int64_t block = tensor.size(0) / size();
-  if (!state().backend->capabilities().reduce_scatter) {
+  if (!state().ranks.backend().capabilities().reduce_scatter) {
     const torch::Tensor reduced = tensor.clone();
     allreduce(reduced, op);
     return reduced.narrow(0, rank() * block, block).clone();
@@ -112,15 +112,14 @@ bool Group::stop_requested() const {
 
 void Group::barrier() const {
   state().comm_thread->drain();
-  state().backend->barrier().wait(state().timeout);
+  state().ranks.barrier();
 }
 
 namespace ddp {
 
-Group group_of(CommBackend& backend, std::chrono::milliseconds timeout, torch::Device device) {
+Group group_of(comm::Group ranks, torch::Device device) {
   auto state = std::make_shared<Group::State>();
-  state->backend = &backend;
-  state->timeout = timeout;
+  state->ranks = ranks;
   state->device = device;
   return Group(state);
 }

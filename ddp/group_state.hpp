@@ -1,10 +1,10 @@
 // What a Group is a handle on, and its communication hooks.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <memory>
 
+#include "comm/group.hpp"
 #include "ddprun/comm_hooks.hpp"
 #include "ddprun/group.hpp"
 #include "launch/progress.hpp"
@@ -17,9 +17,8 @@ struct Group::State : std::enable_shared_from_this<Group::State> {
   virtual ~State() = default;
   virtual void set_progress(launch::Progress) const {}
 
-  CommBackend* backend = nullptr;
-  std::chrono::milliseconds timeout{};  // of one collective
-  torch::Device device{torch::kCPU};    // of the tensors
+  comm::Group ranks;
+  torch::Device device{torch::kCPU};  // of the tensors
   int local_rank = 0;
   // Where gradients are reduced during backward. A collective of another thread waits until it has nothing to do.
   std::shared_ptr<train::CommThread> comm_thread = std::make_shared<train::CommThread>();
@@ -34,8 +33,8 @@ namespace ddp {
 // `group` has the backend of `sync`, which uses the hook from its next step on. Call it on all ranks.
 void register_comm_hook(train::GradientSync& sync, const Group& group, CommHook hook);
 
-// A group of the ranks of `backend`, which must outlive the group.
-Group group_of(CommBackend& backend, std::chrono::milliseconds timeout, torch::Device device);
+// Its tensors are on this device. `ranks` has a backend.
+Group group_of(comm::Group ranks, torch::Device device);
 
 }  // namespace ddp
 }  // namespace ddprun

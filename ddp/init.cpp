@@ -126,7 +126,6 @@ void JoinedState::join(const GroupOptions& wanted, const std::string& whose) {
   use_device(wanted.device);
   options = wanted;
   options.backend = backend_of(wanted);
-  timeout = options.timeout;
   device = options.device;
   local_rank = world.local_rank;
   if (world.size == 1) {
@@ -135,11 +134,11 @@ void JoinedState::join(const GroupOptions& wanted, const std::string& whose) {
     const auto plugin = plugin::Registry::standard({}).comm(options.backend);
     const std::string function = parent == nullptr ? "init()" : "split()";
     launch::compare_identities(
-        *rendezvous.store, world.rank, world.size, identity(options, *plugin.table), timeout,
+        *rendezvous.store, world.rank, world.size, identity(options, *plugin.table), options.timeout,
         {.differ = "do not form one group", .advice = "call " + function + " with the same options on all ranks"});
     joined = join_backend({.plugin = plugin.table,
                            .device = device,
-                           .deadline = timeout,
+                           .deadline = options.timeout,
                            .algorithm = options.algorithm,
                            .compare_calls = options.check,
                            .options = options.options,
@@ -147,7 +146,7 @@ void JoinedState::join(const GroupOptions& wanted, const std::string& whose) {
                            .whose = whose},
                           world, rendezvous);
   }
-  backend = joined.backend.get();
+  ranks = {*joined.backend, options.timeout};
 }
 
 }  // namespace ddp

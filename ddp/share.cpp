@@ -37,24 +37,6 @@ std::pair<std::string, std::string> difference(const std::string& a, const std::
 
 }  // namespace
 
-std::vector<std::string> gather_texts(CommBackend& backend, const std::string& mine,
-                                      std::chrono::milliseconds timeout) {
-  const auto ranks = static_cast<std::size_t>(backend.size());
-  const auto size = static_cast<int64_t>(mine.size());
-  std::vector<int64_t> sizes(ranks);
-  backend.allgather({.send = &size, .recv = sizes.data(), .count = 1, .dtype = DType::int64}).wait(timeout);
-  std::string padded = mine;
-  padded.resize(static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end())));
-  std::string all(padded.size() * ranks, '\0');
-  backend.allgather({.send = padded.data(), .recv = all.data(), .count = padded.size(), .dtype = DType::uint8})
-      .wait(timeout);
-  std::vector<std::string> texts;
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    texts.push_back(all.substr(rank * padded.size(), static_cast<std::size_t>(sizes[rank])));
-  }
-  return texts;
-}
-
 Error current_error() {
   try {
     throw;
@@ -76,10 +58,10 @@ std::optional<Error> error_of(const std::function<void()>& work) {
   }
 }
 
-void throw_first(CommBackend& backend, const std::optional<Error>& mine, std::chrono::milliseconds timeout) {
+void throw_first(const comm::Group& ranks, const std::optional<Error>& mine) {
   // The exit code as a character, then the message.
   const std::string text = mine ? static_cast<char>(mine->code()) + std::string(mine->what()) : "";
-  for (const std::string& one : gather_texts(backend, text, timeout)) {
+  for (const std::string& one : ranks.gather(text)) {
     if (!one.empty()) throw Error(static_cast<ExitCode>(one[0]), one.substr(1));
   }
 }
@@ -91,9 +73,8 @@ std::string form_of(const torch::Tensor& tensor) {
   return text.str();
 }
 
-void require_same_lines(CommBackend& backend, const std::string& what, const std::string& lines,
-                        std::chrono::milliseconds timeout) {
-  const std::vector<std::string> texts = gather_texts(backend, lines, timeout);
+void require_same_lines(const comm::Group& ranks, const std::string& what, const std::string& lines) {
+  const std::vector<std::string> texts = ranks.gather(lines);
   for (std::size_t rank = 1; rank < texts.size(); ++rank) {
     if (texts[rank] == texts[0]) continue;
     const auto [first, other] = difference(texts[0], texts[rank]);
@@ -102,9 +83,8 @@ void require_same_lines(CommBackend& backend, const std::string& what, const std
   }
 }
 
-void require_same_tensors(CommBackend& backend, const std::vector<train::NamedTensor>& tensors,
-                          std::chrono::milliseconds timeout) {
-  require_same_lines(backend, "models", describe(tensors), timeout);
+void require_same_tensors(const comm::Group& ranks, const std::vector<train::NamedTensor>& tensors) {
+  require_same_lines(ranks, "models", describe(tensors));
 }
 
 }  // namespace ddprun::ddp

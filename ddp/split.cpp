@@ -39,7 +39,7 @@ std::vector<Caller> exchange(const JoinedState& state, int color, int key, const
   std::ostringstream mine;
   mine << state.job_rank << ' ' << color << ' ' << key << '\n' << host_of(state.world) << '\n' << call;
   std::vector<Caller> callers;
-  for (const std::string& text : ddp::gather_texts(*state.backend, mine.str(), state.timeout)) {
+  for (const std::string& text : state.ranks.gather(mine.str())) {
     Caller& caller = callers.emplace_back();
     caller.rank = static_cast<int>(callers.size()) - 1;
     std::istringstream(text) >> caller.job_rank >> caller.color >> caller.key;
@@ -136,11 +136,11 @@ void Group::monitored_barrier(std::optional<std::chrono::milliseconds> timeout) 
   if (size() == 1) return;
   const std::string name = "monitored_barrier-" + std::to_string(all->barriers++);
   try {
-    all->rendezvous.store->allgather(name, rank(), size(), "", timeout.value_or(all->timeout));
+    all->rendezvous.store->allgather(name, rank(), size(), "", timeout.value_or(all->ranks.timeout()));
   } catch (const Error& error) {
     if (error.code() != ExitCode::rendezvous) throw;
     throw CommError(CommStatus::timeout,
-                    all->backend->name() + ": rank " + std::to_string(rank()) + ": timeout: " + error.what());
+                    all->ranks.backend().name() + ": rank " + std::to_string(rank()) + ": timeout: " + error.what());
   }
 }
 

@@ -80,7 +80,7 @@ ShardedOptimizer::~ShardedOptimizer() = default;
 
 void ShardedOptimizer::partition() {
   const auto parameters = named(train::parameters_of(*this));
-  ddp::require_same_tensors(*group_.state().backend, parameters, group_.state().timeout);
+  ddp::require_same_tensors(group_.state().ranks, parameters);
   const auto before = std::exchange(owners_, {});
   std::vector<int64_t> sizes(static_cast<std::size_t>(group_.size()));
   for (const auto& group : param_groups_) {

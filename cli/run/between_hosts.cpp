@@ -1,7 +1,6 @@
 #include "cli/run/between_hosts.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -15,17 +14,17 @@
 namespace ddprun::run {
 namespace {
 
-using std::chrono::milliseconds;
-
 constexpr std::size_t kChunk = 4 << 20;
 constexpr int kRounds = 16;  // allgathers that measure a clock
 
 }  // namespace
 
-Pass pass_from(CommBackend& backend, int root, milliseconds timeout) {
-  return [&backend, root, timeout](std::string text) {
+Pass pass_from(const comm::Group& ranks, int root) {
+  return [ranks, root](std::string text) {
     const auto broadcast = [&](void* bytes, std::size_t count) {
-      backend.broadcast({.recv = bytes, .count = count, .dtype = DType::uint8, .root = root}).wait(timeout);
+      ranks.backend()
+          .broadcast({.recv = bytes, .count = count, .dtype = DType::uint8, .root = root})
+          .wait(ranks.timeout());
     };
     uint64_t size = text.size();
     broadcast(&size, sizeof size);
@@ -73,23 +72,21 @@ int64_t steady_now() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
-std::chrono::nanoseconds clock_offset(CommBackend& backend, std::chrono::milliseconds timeout,
-                                      const std::function<int64_t()>& clock) {
+std::chrono::nanoseconds clock_offset(const comm::Group& ranks, const std::function<int64_t()>& clock) {
   int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
   // The begin of this round, and the end of the round before it.
-  std::array<int64_t, 2> times{0, 0};
-  std::vector<int64_t> all(2 * static_cast<std::size_t>(backend.size()));
+  std::vector<int64_t> times{0, 0};
   int64_t begin_before = 0;
   for (int round = 0; round <= kRounds; ++round) {
     const int64_t begin = clock();
     times = {begin, times[1]};
-    backend.allgather({.send = times.data(), .recv = all.data(), .count = 2, .dtype = DType::int64}).wait(timeout);
+    const std::vector<int64_t> all = ranks.gather(times);
     times[1] = clock();
     most = std::min(most, times[1] - all[0]);                       // rank 0 had begun before this rank ended
     if (round > 0) least = std::max(least, begin_before - all[1]);  // and this rank before rank 0 had ended
     begin_before = begin;
   }
-  if (backend.rank() == 0 || (least <= 0 && most >= 0)) return std::chrono::nanoseconds(0);
+  if (ranks.rank() == 0 || (least <= 0 && most >= 0)) return std::chrono::nanoseconds(0);
   return std::chrono::nanoseconds(least + (most - least) / 2);
 }
 

@@ -6,15 +6,15 @@
 #include <functional>
 #include <string>
 
-#include "ddprun/comm_backend.hpp"
+#include "comm/group.hpp"
 
 namespace ddprun::run {
 
 // Gives all ranks the text of one of them, which passes it; the others pass "". Throws as what it communicates with.
 using Pass = std::function<std::string(const std::string& text)>;
 
-// A Pass from rank `root` through the backend.
-Pass pass_from(CommBackend& backend, int root, std::chrono::milliseconds timeout);
+// A Pass from rank `root` through the backend of the group.
+Pass pass_from(const comm::Group& ranks, int root);
 
 // Copies a file to the ranks that receive it while `rank` sends it; a target of "" takes nothing. A reader of the
 // target sees the whole file or none. Throws Error(failure): on all ranks if the file cannot be read, and on a rank
@@ -30,7 +30,6 @@ int64_t steady_now();  // std::chrono::steady_clock, in nanoseconds
 //
 // No rank can finish an allgather before all have begun it. So each round bounds the difference from both sides, as a
 // round trip does in NTP (RFC 5905).
-std::chrono::nanoseconds clock_offset(CommBackend& backend, std::chrono::milliseconds timeout,
-                                      const std::function<int64_t()>& clock = steady_now);
+std::chrono::nanoseconds clock_offset(const comm::Group& ranks, const std::function<int64_t()>& clock = steady_now);
 
 }  // namespace ddprun::run

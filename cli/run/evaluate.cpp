@@ -50,17 +50,17 @@ std::string position_of(const checkpoint::Metadata& metadata) {
   return ", step " + step->second + ", epoch " + epoch->second;
 }
 
-Evaluation evaluate(Assembly& assembly, Group& group, const launch::World& world) {
+Evaluation evaluate(Assembly& assembly, Connections& connections, const launch::World& world) {
   const auto test = test_loader(assembly, world);
   const auto parameters = train::trainable_parameters(assembly.model->module());
   const auto optimizer =
       train::make_optimizer(optimizer_options(assembly.experiment().optimizer, world.size), parameters);
-  const auto sync = make_sync(assembly, group);
-  train::RankGroup ranks = rank_group(assembly, group);
-  const auto strategy = make_strategy(assembly, ranks, sync.get());
+  const auto sync = make_sync(assembly, connections);
+  const auto strategy = make_strategy(assembly, connections.ranks, sync.get());
   train::StepOptions step;
   step.channels_last = assembly.experiment().train.channels_last;
-  train::TrainingLoop loop({*assembly.model, *optimizer, *strategy, ranks, *test, nullptr, test.get(), {}, {}, step});
+  train::TrainingLoop loop(
+      {*assembly.model, *optimizer, *strategy, connections.ranks, *test, nullptr, test.get(), {}, {}, step});
   return loop.evaluate();
 }
 
@@ -97,8 +97,8 @@ void run_evaluation(config::Loaded loaded, const std::string& checkpoint, launch
     use_threads(assembly.experiment(), world);
     standardize_data(assembly);
     place_models(assembly, devices);
-    Group group = join_group(assembly, world, rendezvous);
-    result = evaluate(assembly, group, world);
+    Connections connections = connect(assembly, world, rendezvous);
+    result = evaluate(assembly, connections, world);
     position = position_of(metadata);
   });
   if (!std::isfinite(result.loss))

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/log.hpp"
-#include "cli/run/group.hpp"
+#include "cli/run/connections.hpp"
 #include "comm/flight_recorder.hpp"
 #include "launch/signals.hpp"
 #include "launch/world.hpp"

@@ -117,26 +117,25 @@ std::map<std::string, std::string> versions(const Assembly& assembly) {
 // Reports to our own launcher, or to the other ranks, immediately, while model, data and backend still exist: stack
 // unwinding takes time, and the peers' later failures must not arrive first. Without our launcher, the error itself
 // names step and phase.
-[[noreturn]] void fail(const launch::World& world, const Group& group, const LauncherLink& link,
+[[noreturn]] void fail(const launch::World& world, const Connections& connections, const LauncherLink& link,
                        CollectivesFile& collectives, const Error& error) {
   const ExitCode code = error.code();
   const std::string what = error.what();
   launch::report_failure(world.job_dir, world.rank, code, what);
   collectives.write("this rank failed: " + what, code);
   if (!world.job_dir.empty()) throw error;
-  if (group.link != nullptr) {
-    if (const auto cause = group.link->failed(error)) throw Error(*cause);
+  if (connections.link != nullptr) {
+    if (const auto cause = connections.link->failed(error)) throw Error(*cause);
   }
   const std::string who = world.size > 1 ? "rank " + std::to_string(world.rank) + " " : "";
   throw Error(code, who + link.where() + ": " + what);
 }
 
 // This rank's trace, on the clock of rank 0. Collective.
-record::RankTrace common_trace(const train::Tracer& tracer, const Group& group, const launch::World& world,
-                               std::chrono::milliseconds timeout) {
+record::RankTrace common_trace(const train::Tracer& tracer, const comm::Group& ranks, const launch::World& world) {
   record::RankTrace trace = tracer.trace();
-  if (world.on_one_host() || group.backend == nullptr) return trace;
-  const int64_t ahead = clock_offset(*group.backend, timeout).count();
+  if (world.on_one_host() || !ranks.has_backend()) return trace;
+  const int64_t ahead = clock_offset(ranks).count();
   for (record::Span& span : trace.spans) {
     span.begin -= ahead;
     span.end -= ahead;
@@ -144,22 +143,22 @@ record::RankTrace common_trace(const train::Tracer& tracer, const Group& group, 
   return trace;
 }
 
-record::Summary fit(Session& session, Group& group, const launch::World& world, const RunFolder& folder,
-                    record::Recorder& recorder, CollectivesFile& collectives, std::chrono::milliseconds timeout) {
+record::Summary fit(Session& session, const Connections& connections, const launch::World& world,
+                    const RunFolder& folder, record::Recorder& recorder, CollectivesFile& collectives) {
   try {
     record::Summary summary = session.trainer().fit();
     recorder.flush();
     if (session.tracer() != nullptr) {
-      record::write_trace(folder.path(), world.rank, common_trace(*session.tracer(), group, world, timeout));
+      record::write_trace(folder.path(), world.rank, common_trace(*session.tracer(), connections.ranks, world));
     }
-    folder.gather(timeout);
+    folder.gather();
     if (session.tracer() != nullptr) {
-      if (group.backend != nullptr) group.backend->barrier().wait(timeout);
+      connections.ranks.barrier();
       if (world.rank == 0) record::merge_traces(folder.path(), world.size);
     }
     return summary;
   } catch (...) {
-    fail(world, group, session.launcher_link(), collectives, ddp::current_error());
+    fail(world, connections, session.launcher_link(), collectives, ddp::current_error());
   }
 }
 
@@ -193,17 +192,16 @@ ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin:
   place_models(assembly, devices);
   const config::Experiment& experiment = assembly.experiment();
   const int64_t threads = use_threads(experiment, world);
-  Group group = join_group(assembly, world, rendezvous);
-  const auto timeout = config::milliseconds(experiment.comm.timeout);
-  RunFolder folder(group, world, std::move(options.run_dir), experiment);
+  Connections connections = connect(assembly, world, rendezvous);
+  RunFolder folder(connections, world, std::move(options.run_dir), experiment);
   const std::string log_path = log_dir(experiment, folder.path()) + "/rank" + std::to_string(world.rank) + ".log";
   if (options.own_log) log::also_to(log_path);
 
-  CollectivesFile collectives(group.recorder, world, group.backend ? group.backend->name() : "", folder.path(),
-                              log_path);
+  CollectivesFile collectives(connections.recorder, world, connections.backend ? connections.backend->name() : "",
+                              folder.path(), log_path);
   record::Recorder recorder(folder.path(), world.rank);
   if (world.rank == 0) record::write_environment(folder.path(), record::collect_environment(versions(assembly)));
-  Session session(assembly, group, world, folder, recorder);
+  Session session(assembly, connections, world, folder, recorder);
   if (world.rank == 0) {
     log::plain(console::banner(describe(assembly, world, session.loader(), threads, folder.path())));
   }
@@ -218,7 +216,7 @@ ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin:
   if (prints_it) after_crash(print_how_to_resume);
   record::Summary summary;
   try {
-    summary = fit(session, group, world, folder, recorder, collectives, timeout);
+    summary = fit(session, connections, world, folder, recorder, collectives);
   } catch (const Error&) {
     if (prints_it) print_how_to_resume();
     throw;
@@ -234,10 +232,10 @@ ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin:
     report();
     return ExitCode::ok;
   }
-  if (group.table != nullptr) group.table->request_stop();
+  if (connections.table != nullptr) connections.table->request_stop();
   // Many launchers end the job when the first rank has exited with such a code, so all ranks wait until the summary is
   // written.
-  session.ranks().heartbeat_barrier("writing its summary", report);
+  comm::with_heartbeat(connections.ranks, "writing its summary", report);
   return world.job_dir.empty() ? session.stopped_by() : ExitCode::ok;
 }
 

@@ -54,18 +54,19 @@ std::string log_dir(const config::Experiment& experiment, const std::string& run
   return experiment.launch.log_dir.empty() ? run_dir : experiment.launch.log_dir;
 }
 
-RunFolder::RunFolder(Group& group, const launch::World& world, std::string given, const config::Experiment& experiment)
-    : group_(group), rank_(world.rank), path_(std::move(given)) {
+RunFolder::RunFolder(const Connections& connections, const launch::World& world, std::string given,
+                     const config::Experiment& experiment)
+    : ranks_(connections.ranks), rank_(world.rank), path_(std::move(given)) {
   if (world.on_one_host()) return;
   const auto timeout = config::milliseconds(experiment.launch.timeout);
   if (rank_ == 0 && path_.empty()) path_ = prepare_run_dir(experiment, world.local_size);
-  if (group.store == nullptr) return;
-  if (rank_ == 0) group.store->set("run folder", path_);
-  const fs::path of_rank0 = group.store->require("run folder", timeout);
+  if (connections.store == nullptr) return;
+  if (rank_ == 0) connections.store->set("run folder", path_);
+  const fs::path of_rank0 = connections.store->require("run folder", timeout);
   if (rank_ != 0) path_ = (fs::path(experiment.experiment.output) / of_rank0.filename()).string();
   // Before any other rank makes a folder: rank 0's folder already has its config.
   const std::string sees = fs::exists(path_ + kConfigFile) ? "1" : "0";
-  const auto all = group.store->allgather("sees the run folder", rank_, world.size, sees, timeout);
+  const auto all = connections.store->allgather("sees the run folder", rank_, world.size, sees, timeout);
   for (int rank = 0; rank < world.size; ++rank) {
     if (all[static_cast<std::size_t>(rank)] == "0") remote_.push_back(rank);
   }
@@ -82,19 +83,18 @@ void RunFolder::copy(int from, const std::string& path, const Pass& pass) const 
   receive_file(rank_ == 0 ? path : "", pass);
 }
 
-void RunFolder::move_to_rank0(const std::function<std::string(int rank)>& path_of,
-                              std::chrono::milliseconds timeout) const {
+void RunFolder::move_to_rank0(const std::function<std::string(int rank)>& path_of) const {
   for (const int from : remote_) {
     const std::string path = path_of(from);
-    copy(from, path, pass_from(*group_.backend, from, timeout));
+    copy(from, path, pass_from(ranks_, from));
     std::error_code ignored;  // a file that stays costs only space
     if (rank_ == from) fs::remove(path, ignored);
   }
 }
 
-void RunFolder::gather(std::chrono::milliseconds timeout) const {
+void RunFolder::gather() const {
   for (const int from : remote_) {
-    const Pass pass = pass_from(*group_.backend, from, timeout);
+    const Pass pass = pass_from(ranks_, from);
     std::istringstream files(pass(rank_ == from ? files_of(path_, from) : ""));
     for (std::string file; std::getline(files, file);) {
       const std::string path = path_ + "/" + file;

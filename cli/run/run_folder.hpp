@@ -1,41 +1,42 @@
 // The run folder on every host of a job.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "cli/config/experiment.hpp"
 #include "cli/run/between_hosts.hpp"
-#include "cli/run/group.hpp"
+#include "cli/run/connections.hpp"
 #include "launch/world.hpp"
 
 namespace ddprun::run {
 
 // A folder with the same name in experiment.output of each host. If a host does not share rank 0's disk, its folder has
-// the records of its ranks. All functions except path() and is_split() are collective. `group` must outlive it.
+// the records of its ranks. All functions except path() and is_split() are collective. The backend of `connections`
+// must outlive it.
 class RunFolder {
  public:
   // given: the folder that the launcher of this host has made; empty: rank 0 makes one. Throws Error(failure), and as
   // Store.
-  RunFolder(Group& group, const launch::World& world, std::string given, const config::Experiment& experiment);
+  RunFolder(const Connections& connections, const launch::World& world, std::string given,
+            const config::Experiment& experiment);
 
   const std::string& path() const { return path_; }
   // Whether any rank does not see rank 0's folder.
   bool is_split() const { return !remote_.empty(); }
 
   // Moves one file of each rank that does not see rank 0's folder to rank 0. Throws as gather().
-  void move_to_rank0(const std::function<std::string(int rank)>& path_of, std::chrono::milliseconds timeout) const;
+  void move_to_rank0(const std::function<std::string(int rank)>& path_of) const;
 
   // Copies the files "*rank<N>*" of ranks that do not see rank 0's folder into it. Throws as CommBackend does, and
   // Error(failure) for a file that cannot be read or written.
-  void gather(std::chrono::milliseconds timeout) const;
+  void gather() const;
 
  private:
   void copy(int from, const std::string& path, const Pass& pass) const;
 
-  Group& group_;
+  const comm::Group ranks_;
   const int rank_;
   std::string path_;
   std::vector<int> remote_;  // the ranks that do not see rank 0's folder

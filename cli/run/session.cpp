@@ -30,37 +30,36 @@ void log_batch_weights(const std::vector<int64_t>& samples) {
 
 }  // namespace
 
-Session::Session(Assembly& assembly, Group& group, const launch::World& world, const RunFolder& folder,
+Session::Session(Assembly& assembly, Connections& connections, const launch::World& world, const RunFolder& folder,
                  record::Recorder& recorder)
     : experiment_(assembly.experiment()),
-      ranks_(rank_group(assembly, group)),
       parameters_(train::trainable_parameters(assembly.model->module())),
-      optimizer_(make_optimizer(experiment_, parameters_, group, world.size)),
+      optimizer_(make_optimizer(experiment_, parameters_, connections, world.size)),
       loaders_(make_loaders(assembly, world)),
-      launcher_link_(world.local_rank, group.progress(), group.recorder.get()),
+      launcher_link_(world.local_rank, connections.progress(), connections.recorder.get()),
       agreement_({.stop_requested = [this] { return launcher_link_.stop_requested(); },
                   .checkpoint_seconds = experiment_.checkpoint.every_time,
                   .clock = {}}) {
   if (const int64_t steps = experiment_.log.parity_steps; steps > 0) {
     parity_ = std::make_unique<train::ParityLog>(recorder.run_dir(), world.rank, parameters_, steps);
   }
-  synchronize_batch_norm(assembly, group);
+  synchronize_batch_norm(assembly, connections);
   std::function<std::unique_ptr<Reducer>(train::BucketedReducer&)> wrap;
   if (parity_ != nullptr) {
     wrap = [&](train::BucketedReducer& reducer) {
-      return train::parity_reducer(reducer, *group.backend, parameters_, *parity_, ranks_.timeout());
+      return train::parity_reducer(reducer, connections.ranks, parameters_, *parity_);
     };
   }
-  sync_ = make_sync(assembly, group, std::move(wrap));
+  sync_ = make_sync(assembly, connections, std::move(wrap));
   make_checkpointer(assembly, folder, world);
   graph_ = make_graph(assembly);
-  strategy_ = make_strategy(assembly, ranks_, sync_.get());
+  strategy_ = make_strategy(assembly, connections.ranks, sync_.get());
   const train::Plan plan{experiment_.train.epochs, experiment_.train.steps, experiment_.train.evaluate};
   trainer_ = std::make_unique<train::TrainingLoop>(train::TrainerDeps{
       .model = *assembly.model,
       .optimizer = *optimizer_,
       .strategy = *strategy_,
-      .ranks = ranks_,
+      .ranks = connections.ranks,
       .train = *loaders_.train,
       .validation = loaders_.validation.get(),
       .test = loaders_.test.get(),
@@ -87,9 +86,7 @@ void Session::make_checkpointer(Assembly& assembly, const RunFolder& folder, con
   options.seed = static_cast<uint64_t>(experiment_.experiment.seed);
   if (assembly.resume) options.resume = std::move(assembly.resume->from);
   if (folder.is_split()) {
-    options.gather = [&folder, timeout = ranks_.timeout()](const auto& state_of) {
-      folder.move_to_rank0(state_of, timeout);
-    };
+    options.gather = [&folder](const auto& state_of) { folder.move_to_rank0(state_of); };
   }
   const bool own_buffers = sync_ != nullptr && !experiment_.strategy.broadcast_buffers;
   const std::vector<torch::Device> gpus = assembly.device().is_cpu() ? std::vector<torch::Device>{} : assembly.devices;

@@ -7,7 +7,7 @@
 #include "checkpoint/folder.hpp"
 #include "cli/run/assembly.hpp"
 #include "cli/run/callbacks.hpp"
-#include "cli/run/group.hpp"
+#include "cli/run/connections.hpp"
 #include "cli/run/run_folder.hpp"
 #include "cli/run/training_data.hpp"
 #include "record/recorder.hpp"
@@ -24,12 +24,11 @@ namespace ddprun::run {
 // The members are in order of dependency. Constructor arguments must outlive it. Single-threaded.
 class Session {
  public:
-  Session(Assembly& assembly, Group& group, const launch::World& world, const RunFolder& folder,
+  Session(Assembly& assembly, Connections& connections, const launch::World& world, const RunFolder& folder,
           record::Recorder& recorder);
 
   Trainer& trainer() { return *trainer_; }
   const train::Tracer* tracer() const { return tracer_; }  // null unless configured
-  const train::RankGroup& ranks() const { return ranks_; }
   const train::DataLoader& loader() const { return *loaders_.train; }
   const LauncherLink& launcher_link() const { return launcher_link_; }
   // Why the ranks stopped; ok if no one requested it.
@@ -42,7 +41,6 @@ class Session {
                                                record::Recorder& recorder);
 
   const config::Experiment& experiment_;
-  train::RankGroup ranks_;
   const std::vector<train::NamedTensor> parameters_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   DataLoaders loaders_;

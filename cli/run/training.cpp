@@ -82,46 +82,40 @@ std::vector<int64_t> steps_to_trace(const config::Loaded& loaded, int64_t steps_
 
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const config::Experiment& experiment,
                                                         const std::vector<train::NamedTensor>& parameters,
-                                                        const Group& group, int world) {
+                                                        const Connections& connections, int world) {
   const train::OptimizerOptions options = optimizer_options(experiment.optimizer, world);
   auto whole = train::make_optimizer(options, parameters);
-  if (!group.ranks || experiment.strategy.zero == 0) return whole;
+  if (!connections.tensors || experiment.strategy.zero == 0) return whole;
   const auto make = [options](const ShardedOptimizer::Groups& groups) {
     std::vector<train::NamedTensor> mine;
     for (const auto& tensor : groups.at(0).params()) mine.push_back({"", tensor});
     return train::make_optimizer(options, mine);
   };
-  return std::make_unique<ShardedOptimizer>(whole->param_groups(), *group.ranks, make);
+  return std::make_unique<ShardedOptimizer>(whole->param_groups(), *connections.tensors, make);
 }
 
-train::RankGroup rank_group(const Assembly& assembly, const Group& group) {
-  if (group.backend == nullptr) return {};
-  return {*group.backend, config::milliseconds(assembly.experiment().comm.timeout)};
-}
-
-std::unique_ptr<train::GradientSync> make_sync(const Assembly& assembly, const Group& group,
+std::unique_ptr<train::GradientSync> make_sync(const Assembly& assembly, const Connections& connections,
                                                std::function<std::unique_ptr<Reducer>(train::BucketedReducer&)> wrap) {
-  if (group.backend == nullptr) return nullptr;
+  if (!connections.tensors) return nullptr;
   const auto& strategy = assembly.experiment().strategy;
   constexpr double kMiB = 1024 * 1024;
   train::GradientSyncOptions options;
   options.reducer.bucket_bytes = static_cast<std::size_t>(strategy.bucket_cap_mb * kMiB);
   options.reducer.first_bucket_bytes = std::min(options.reducer.first_bucket_bytes, options.reducer.bucket_bytes);
   options.reducer.find_unused_parameters = strategy.find_unused_parameters;
-  options.reducer.timeout = config::milliseconds(assembly.experiment().comm.timeout);
-  options.reducer.comm_thread = group.ranks->state().comm_thread;
+  options.reducer.comm_thread = connections.tensors->state().comm_thread;
   options.broadcast_buffers = strategy.broadcast_buffers;
   options.wrap = std::move(wrap);
   auto sync =
-      std::make_unique<train::GradientSync>(train::tensors_of(assembly.model->module()), *group.backend, options);
-  if (CommHook hook = compression(strategy)) ddp::register_comm_hook(*sync, *group.ranks, std::move(hook));
+      std::make_unique<train::GradientSync>(train::tensors_of(assembly.model->module()), connections.ranks, options);
+  if (CommHook hook = compression(strategy)) ddp::register_comm_hook(*sync, *connections.tensors, std::move(hook));
   return sync;
 }
 
-void synchronize_batch_norm(const Assembly& assembly, const Group& group) {
-  if (!group.ranks || !assembly.experiment().model.sync_batch_norm) return;
+void synchronize_batch_norm(const Assembly& assembly, const Connections& connections) {
+  if (!connections.tensors || !assembly.experiment().model.sync_batch_norm) return;
   config::at_key(assembly.loaded.sources, "model.sync_batch_norm", [&] {
-    if (convert_sync_batchnorm(assembly.model->module(), *group.ranks) == 0 && group.ranks->rank() == 0) {
+    if (convert_sync_batchnorm(assembly.model->module(), *connections.tensors) == 0 && connections.ranks.rank() == 0) {
       log::info("model.sync_batch_norm has no effect: the model has no BatchNorm");
     }
   });
@@ -132,7 +126,7 @@ std::unique_ptr<train::DeviceGraph> make_graph(const Assembly& assembly) {
   return config::at_key(assembly.loaded.sources, "train.cuda_graph", train::make_device_graph);
 }
 
-std::unique_ptr<train::Strategy> make_strategy(const Assembly& assembly, const train::RankGroup& ranks,
+std::unique_ptr<train::Strategy> make_strategy(const Assembly& assembly, const comm::Group& ranks,
                                                train::GradientSync* sync) {
   const config::Experiment& experiment = assembly.experiment();
   const auto& strategy = experiment.strategy;

@@ -5,13 +5,12 @@
 #include <memory>
 
 #include "cli/run/assembly.hpp"
-#include "cli/run/group.hpp"
+#include "cli/run/connections.hpp"
 #include "train/device/device_graph.hpp"
 #include "train/loop/step_runner.hpp"
 #include "train/loop/strategy.hpp"
 #include "train/optim/optimizers.hpp"
 #include "train/reduce/gradient_sync.hpp"
-#include "train/tensor/rank_group.hpp"
 
 namespace ddprun::run {
 
@@ -30,25 +29,22 @@ std::vector<int64_t> steps_to_trace(const config::Loaded& loaded, int64_t steps_
 // Under ZeRO, an optimizer of this rank's parameters.
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const config::Experiment& experiment,
                                                         const std::vector<train::NamedTensor>& parameters,
-                                                        const Group& group, int world);
-
-// The ranks that train together: those of the group's backend, or one rank without a backend.
-train::RankGroup rank_group(const Assembly& assembly, const Group& group);
+                                                        const Connections& connections, int world);
 
 // For the assembly's model under ddp; otherwise null. `wrap`: of GradientSyncOptions. Collective.
 std::unique_ptr<train::GradientSync> make_sync(
-    const Assembly& assembly, const Group& group,
+    const Assembly& assembly, const Connections& connections,
     std::function<std::unique_ptr<Reducer>(train::BucketedReducer&)> wrap = {});
 
-// With model.sync_batch_norm under ddp: converts the model's BatchNorm modules to the ranks of the group. Throws
+// With model.sync_batch_norm under ddp: converts the model's BatchNorm modules to these ranks. Throws
 // Error(usage) that names the key and a module that cannot be converted.
-void synchronize_batch_norm(const Assembly& assembly, const Group& group);
+void synchronize_batch_norm(const Assembly& assembly, const Connections& connections);
 
 // If train.cuda_graph is on; otherwise null. Throws Error(plugin) that names the key if this build does not support it.
 std::unique_ptr<train::DeviceGraph> make_graph(const Assembly& assembly);
 
 // `sync` is that of make_sync(). All arguments must outlive the result.
-std::unique_ptr<train::Strategy> make_strategy(const Assembly& assembly, const train::RankGroup& ranks,
+std::unique_ptr<train::Strategy> make_strategy(const Assembly& assembly, const comm::Group& ranks,
                                                train::GradientSync* sync);
 
 }  // namespace ddprun::run

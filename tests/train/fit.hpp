@@ -127,7 +127,7 @@ struct Fit {
                                         rank, world, data::LoaderOptions{0, 2}, Target{device});
   }
   // Makes the trainer of such a job and passes it to `use`.
-  void with_trainer(const Job& job, Strategy& strategy, RankGroup ranks, const std::function<void(Trainer&)>& use) {
+  void with_trainer(const Job& job, Strategy& strategy, comm::Group ranks, const std::function<void(Trainer&)>& use) {
     CheckpointCallback checkpoints(saved, job.checkpoint);
     BestWeights best(saved, job.best, job.checkpoint.may_fail);
     LoadBalance balance(job.balance_steps, [this](const auto& samples) { notes.samples_per_rank = samples; });
@@ -151,12 +151,12 @@ struct Fit {
                        graph});
     use(loop);
   }
-  record::Summary fit(const Job& job, Strategy& strategy, RankGroup ranks = {}) {
+  record::Summary fit(const Job& job, Strategy& strategy, comm::Group ranks = {}) {
     record::Summary summary;
     with_trainer(job, strategy, ranks, [&](Trainer& trainer) { summary = trainer.fit(); });
     return summary;
   }
-  Evaluation evaluate(Strategy& strategy, RankGroup ranks = {}) {
+  Evaluation evaluate(Strategy& strategy, comm::Group ranks = {}) {
     Evaluation evaluation;
     with_trainer({1, std::nullopt}, strategy, ranks, [&](Trainer& trainer) { evaluation = trainer.evaluate(); });
     return evaluation;
@@ -166,8 +166,8 @@ struct Fit {
   // `wrap` returns the reducer that autograd reports to, around the one that averages; without it, they are the same.
   record::Summary run_ddp(const Job& job, CommBackend& backend, DdpOptions options = {},
                           const std::function<std::unique_ptr<Reducer>(BucketedReducer&)>& wrap = {}) {
-    const RankGroup ranks(backend, timeout);
-    GradientSync sync(tensors_of(model->module()), backend, {reducer_options, broadcast_buffers, wrap});
+    const comm::Group ranks(backend, timeout);
+    GradientSync sync(tensors_of(model->module()), ranks, {reducer_options, broadcast_buffers, wrap});
     at_reducer(sync.reducer());
     options.replays = graph != nullptr;
     return fit(job, *ddp_strategy(*model, ranks, sync, options), ranks);

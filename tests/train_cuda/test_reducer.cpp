@@ -41,7 +41,7 @@ struct Replica {
     model = std::make_shared<TwoLayers>();
     model->to(device);
     parameters = trainable_parameters(*model);
-    reducer = std::make_unique<BucketedReducer>(backend, parameters, options);
+    reducer = std::make_unique<BucketedReducer>(comm::Group(backend, kTimeout), parameters, options);
     hooks = std::make_shared<GradientHooks>(*reducer, parameters);
     outer = reducer.get();
   }
@@ -189,7 +189,7 @@ TEST_CASE("distances from the exact mean are measured on GPUs as on CPUs") {
           Replica replica(*backend, kGpu, buckets_of(64));
           ParityLog log(dir.path(), rank.rank(), replica.parameters, 2);
           replica.hooks.reset();
-          const auto parity = parity_reducer(*replica.reducer, *backend, replica.parameters, log, kTimeout);
+          const auto parity = parity_reducer(*replica.reducer, {*backend, kTimeout}, replica.parameters, log);
           replica.hooks = std::make_shared<GradientHooks>(*parity, replica.parameters);
           replica.outer = parity.get();
           for (int step = 1; step <= 2; ++step) {

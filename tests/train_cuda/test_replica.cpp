@@ -3,7 +3,7 @@
 
 #include "support/error_of.hpp"
 #include "train/small_models.hpp"
-#include "train/tensor/rank_group.hpp"
+#include "train/tensor/replicas.hpp"
 #include "train/tensor/tensor_buffer.hpp"
 
 namespace ddprun::train {
@@ -28,7 +28,7 @@ TEST_CASE("rank 0's tensors reach all GPUs, whatever their types and strides") {
                                                    {"count", torch::full({}, rank.rank() + 5, torch::kInt64).to(kGpu)},
                                                    {"t", torch::full({4, 2}, mine, kGpu).t()},
                                                    {"empty", torch::empty({0}, kGpu)}};
-            broadcast_tensors(*backend, tensors, kTimeout);
+            broadcast_tensors({*backend, kTimeout}, tensors);
             require(tensors[0].tensor.cpu().equal(torch::full({2, 3}, 1.0F)), "a");
             require(tensors[1].tensor.item<int64_t>() == 5, "count");
             require(tensors[2].tensor.cpu().equal(torch::zeros({2, 4})), "t");
@@ -40,7 +40,7 @@ TEST_CASE("a broadcast between GPUs does not make the host wait") {
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
           const auto backend = testing::join_either(rank, true);
           const std::vector<NamedTensor> tensors{{"a", torch::full({2, 3}, 1., kGpu)}, {"b", torch::zeros({4}, kGpu)}};
-          const std::string record = testing::record_of([&] { broadcast_tensors(*backend, tensors, kTimeout); });
+          const std::string record = testing::record_of([&] { broadcast_tensors({*backend, kTimeout}, tensors); });
           require(record.find("host waits") == std::string::npos, record);
           require(record.find("calls broadcast") != std::string::npos, record);
         })) == "");
@@ -61,9 +61,9 @@ TEST_CASE("replicas on GPUs that differ are reported") {
     const auto outcomes = run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
       const auto backend = testing::join_either(rank, at_gpu);
       std::vector<NamedTensor> tensors{{"fc.weight", torch::ones({100}, kGpu)}, {"fc.bias", torch::ones({3}, kGpu)}};
-      compare_tensors(*backend, tensors, 1, kTimeout);
+      compare_tensors({*backend, kTimeout}, tensors, 1);
       if (rank.rank() == 1) tensors[1].tensor[1] = std::nextafter(1.0F, 2.0F);
-      compare_tensors(*backend, tensors, 2, kTimeout);
+      compare_tensors({*backend, kTimeout}, tensors, 2);
     });
     for (const auto& outcome : outcomes) {
       CHECK(outcome.error ==

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "comm/group.hpp"
 #include "train/loop/step_monitor.hpp"
-#include "train/tensor/rank_group.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -57,7 +57,7 @@ bool Agreement::needs_checkpoint(int64_t step) {
 }
 
 void Agreement::exchange(int64_t step) {
-  const RankGroup& ranks = state_->ranks;
+  const comm::Group& ranks = state_->ranks;
   if (ranks.size() > 1) state_->monitor.phase(Phase::barrier);
   const ExitCode requested = options_.stop_requested();
   const double now = options_.clock();

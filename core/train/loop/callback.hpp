@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/group.hpp"
 #include "ddprun/phase.hpp"
 #include "ddprun/records.hpp"
 #include "train/loop/position.hpp"
@@ -15,7 +16,6 @@
 namespace ddprun::train {
 
 class DataLoader;
-class RankGroup;
 class StepMonitor;
 
 // How long a training runs.
@@ -30,7 +30,7 @@ inline const std::string kInterrupted = "interrupted", kEarlyStop = "early_stop"
 // The progress of a training. The training loop updates it; callbacks read it and may stop the training through it.
 struct LoopState {
   const Plan& plan;
-  RankGroup& ranks;
+  comm::Group& ranks;
   DataLoader& train;
   StepMonitor& monitor;
   Position at;          // whenever a callback is called, `at.step` is the current step

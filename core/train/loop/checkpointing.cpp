@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "comm/group.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/detail/mix.hpp"
 #include "train/loop/data_loader.hpp"
@@ -13,7 +14,6 @@
 #include "train/loop/step_monitor.hpp"
 #include "train/optim/optimizers.hpp"
 #include "train/reduce/bucketed_reducer.hpp"
-#include "train/tensor/rank_group.hpp"
 #include "train/tensor/weights.hpp"
 
 namespace ddprun::train {
@@ -35,7 +35,7 @@ bool written(bool may_fail, Work work) {
 }  // namespace
 
 void CheckpointCallback::on_fit_start(LoopState& state) {
-  state.ranks.heartbeat_barrier("reading the checkpoint", [&] { state.at = checkpointer_.restore(); });
+  comm::with_heartbeat(state.ranks, "reading the checkpoint", [&] { state.at = checkpointer_.restore(); });
   checkpointer_.restore_together();
 }
 
@@ -60,19 +60,19 @@ void CheckpointCallback::commit(LoopState& state, log::Level level) {
   state.monitor.phase(Phase::checkpoint);
   committed_ = state.at.step;
   bool failed = false;
-  state.ranks.heartbeat_barrier(
-      doing, [&] { failed = !written(rule_.may_fail, [&] { checkpointer_.save_state(state.at); }); });
+  comm::with_heartbeat(state.ranks, doing,
+                       [&] { failed = !written(rule_.may_fail, [&] { checkpointer_.save_state(state.at); }); });
   // A checkpoint needs the states of all ranks.
   if (rule_.may_fail && state.ranks.sum({failed ? 1.0 : 0.0})[0] > 0) return;
   checkpointer_.gather_states(state.at.step);
-  state.ranks.heartbeat_barrier_of_rank0(doing, [&] {
+  comm::with_heartbeat_on_rank0(state.ranks, doing, [&] {
     written(rule_.may_fail,
             [&] { log::write(level, "checkpoint: " + checkpointer_.save(state.at.step, state.complete_epochs())); });
   });
 }
 
 void BestWeights::on_epoch_end(const record::EpochRecord& record, LoopState& state) {
-  state.ranks.heartbeat_barrier_of_rank0("saving the best weights", [&] {
+  comm::with_heartbeat_on_rank0(state.ranks, "saving the best weights", [&] {
     const double value = needed_metric(record, metric_, "checkpoint.best");
     const auto best = state.at.numbers.find(kBestValue);
     if (best != state.at.numbers.end() && !is_better(metric_, value, best->second)) return;

@@ -3,17 +3,18 @@
 
 #include "comm/call.hpp"
 #include "train/device/streams.hpp"
+#include "train/loop/graph_runner.hpp"
 #include "train/loop/strategy.hpp"
 #include "train/reduce/gradient_sync.hpp"
-#include "train/tensor/rank_group.hpp"
+#include "train/tensor/replicas.hpp"
 
 namespace ddprun::train {
 namespace {
 
 class DdpStrategy final : public Strategy {
  public:
-  DdpStrategy(Model& model, const RankGroup& ranks, GradientSync& sync, DdpOptions options)
-      : Strategy(model), ranks_(ranks), backend_(ranks.backend()), sync_(sync), options_(options) {
+  DdpStrategy(Model& model, const comm::Group& ranks, GradientSync& sync, DdpOptions options)
+      : Strategy(model), ranks_(ranks), sync_(sync), options_(options) {
     sync_.set_on_phase([this](Phase phase, int bucket) { monitor().phase(phase, bucket); });
   }
 
@@ -29,9 +30,9 @@ class DdpStrategy final : public Strategy {
       const torch::Device device = sync_.parameters().front().tensor.device();
       c10::Event end = ordering_event(device);
       end.record(current_stream(device));
-      ranks_.wait_for_replay(end);
+      wait_for_replay(ranks_, end);
     }
-    compare_tensors(backend_, sync_.parameters(), step, ranks_.timeout());
+    compare_tensors(ranks_, sync_.parameters(), step);
   }
 
   void set_timing(bool on) override { sync_.reducer().set_timing(on); }
@@ -45,23 +46,22 @@ class DdpStrategy final : public Strategy {
     summary.comm_bytes = static_cast<int64_t>(mine.bytes);
     if (!std::isnan(summary.split.graph)) return;  // the allreduces of replayed steps are not timed
     // Of the rank that waited least for the others: closest to the network's own time.
-    const std::vector<double> seconds = ranks_.gather(mine.seconds / static_cast<double>(steps));
+    const std::vector<double> seconds = ranks_.gather(std::vector{mine.seconds / static_cast<double>(steps)});
     summary.comm_time = *std::min_element(seconds.begin(), seconds.end());
-    if (backend_.size() == 1) return;
+    if (ranks_.size() == 1) return;
     const double algorithm_bandwidth = static_cast<double>(mine.bytes) / summary.comm_time;
-    summary.comm_busbw = algorithm_bandwidth * comm::bus_factor(comm::Kind::allreduce, backend_.size());
+    summary.comm_busbw = algorithm_bandwidth * comm::bus_factor(comm::Kind::allreduce, ranks_.size());
   }
 
  private:
-  const RankGroup& ranks_;
-  CommBackend& backend_;
+  const comm::Group& ranks_;
   GradientSync& sync_;
   const DdpOptions options_;
 };
 
 }  // namespace
 
-std::unique_ptr<Strategy> ddp_strategy(Model& model, const RankGroup& ranks, GradientSync& sync, DdpOptions options) {
+std::unique_ptr<Strategy> ddp_strategy(Model& model, const comm::Group& ranks, GradientSync& sync, DdpOptions options) {
   return std::make_unique<DdpStrategy>(model, ranks, sync, options);
 }
 

@@ -1,5 +1,10 @@
 #include "train/loop/graph_runner.hpp"
 
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "ddprun/error.hpp"
 #include "train/device/cuda.hpp"
 
 namespace ddprun::train {
@@ -82,6 +87,37 @@ void GraphRunner::replay(const TensorBatch& batch, PendingStep& step, StepMonito
   record.graph = 0;
   step.results = copy_to_host(graph_.replay(batch));
   monitor.timer.lap(record, &record::StepRecord::graph);
+}
+
+namespace {
+
+// An event often returns the CUDA error of an aborted collective.
+bool is_over(const comm::Group& ranks, const c10::Event& event) {
+  try {
+    return event.query();
+  } catch (const c10::Error&) {
+    ranks.check();
+    throw;
+  }
+}
+
+}  // namespace
+
+void wait_for_replay(const comm::Group& ranks, const c10::Event& end) {
+  if (!ranks.has_backend()) return end.synchronize();
+  const auto deadline = std::chrono::steady_clock::now() + ranks.timeout();
+  while (!is_over(ranks, end)) {
+    ranks.check();
+    if (std::chrono::steady_clock::now() >= deadline) {
+      ranks.backend().abort();
+      throw Error(ExitCode::peer, "the CUDA graph of a step has not ended within " +
+                                      std::to_string(ranks.timeout().count()) +
+                                      " ms: a rank that hangs or is gone, or a step that takes longer than "
+                                      "comm.timeout");
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  ranks.check();  // an aborted collective also completes, but without a result
 }
 
 }  // namespace ddprun::train

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 
+#include "comm/group.hpp"
 #include "train/device/device_graph.hpp"
 #include "train/loop/data_loader.hpp"
 #include "train/loop/step_runner.hpp"
@@ -65,5 +66,10 @@ class GraphRunner {
   StepGraph graph_;
   torch::Tensor rate_;  // on the device; used if the learning rate changes between replayed steps
 };
+
+// Waits on the host until a GPU has passed `end`, which is queued after a replayed step. After the timeout it aborts
+// the group and throws Error(peer). The backend cannot do this: it does not see the collectives that a CUDA graph
+// replays.
+void wait_for_replay(const comm::Group& ranks, const c10::Event& end);
 
 }  // namespace ddprun::train

@@ -67,14 +67,8 @@ constexpr int64_t kPiece = 1 << 18;  // elements of a rank that are gathered at 
 
 class ParityReducer final : public Reducer {
  public:
-  ParityReducer(Reducer& inner, CommBackend& backend, std::vector<NamedTensor> parameters, ParityLog& log,
-                std::chrono::milliseconds timeout)
-      : inner_(inner),
-        backend_(backend),
-        parameters_(std::move(parameters)),
-        log_(log),
-        timeout_(timeout),
-        local_(parameters_.size()) {}
+  ParityReducer(Reducer& inner, comm::Group ranks, std::vector<NamedTensor> parameters, ParityLog& log)
+      : inner_(inner), ranks_(ranks), parameters_(std::move(parameters)), log_(log), local_(parameters_.size()) {}
 
   void add(std::size_t parameter) override {
     if (log_.is_active()) local_.at(parameter) = parameters_.at(parameter).tensor.grad().detach().clone();
@@ -107,36 +101,35 @@ class ParityReducer final : public Reducer {
   }
 
   void measure_piece(const torch::Tensor& mine, const torch::Tensor& reduced, UlpDistance& distance) {
-    const torch::Tensor all = torch::empty({backend_.size(), mine.numel()});
+    const torch::Tensor all = torch::empty({ranks_.size(), mine.numel()});
     Collective call = in_place(mine);
     call.recv = all.data_ptr();
-    backend_.allgather(call).wait(timeout_);
+    ranks_.backend().allgather(call).wait(ranks_.timeout());
     const float* values = all.data_ptr<float>();
     const float* got = reduced.data_ptr<float>();
     for (int64_t i = 0; i < mine.numel(); ++i) {
       double sum = 0, magnitudes = 0;
-      for (int rank = 0; rank < backend_.size(); ++rank) {
+      for (int rank = 0; rank < ranks_.size(); ++rank) {
         const double term = values[rank * mine.numel() + i];
         sum += term;
         magnitudes += std::abs(term);
       }
-      distance.add(got[i], sum / backend_.size(), magnitudes / backend_.size());
+      distance.add(got[i], sum / ranks_.size(), magnitudes / ranks_.size());
     }
   }
 
   Reducer& inner_;
-  CommBackend& backend_;
+  const comm::Group ranks_;
   const std::vector<NamedTensor> parameters_;
   ParityLog& log_;
-  const std::chrono::milliseconds timeout_;
   std::vector<torch::Tensor> local_;  // by parameter, of the current step
 };
 
 }  // namespace
 
-std::unique_ptr<Reducer> parity_reducer(Reducer& inner, CommBackend& backend, std::vector<NamedTensor> parameters,
-                                        ParityLog& log, std::chrono::milliseconds timeout) {
-  return std::make_unique<ParityReducer>(inner, backend, std::move(parameters), log, timeout);
+std::unique_ptr<Reducer> parity_reducer(Reducer& inner, comm::Group ranks, std::vector<NamedTensor> parameters,
+                                        ParityLog& log) {
+  return std::make_unique<ParityReducer>(inner, ranks, std::move(parameters), log);
 }
 
 }  // namespace ddprun::train

@@ -2,7 +2,6 @@
 // (ParityReducer).
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,7 +9,7 @@
 #include <vector>
 
 #include "base/file.hpp"
-#include "ddprun/comm_backend.hpp"
+#include "comm/group.hpp"
 #include "ddprun/records.hpp"
 #include "ddprun/reducer.hpp"
 #include "train/loop/callback.hpp"
@@ -65,7 +64,7 @@ class ParityLog final : public Callback {
 // sums the copies of all ranks in float64 and passes the distances between the reduced gradients and these sums to the
 // log. Only for float32 gradients. It gathers the local gradients in pieces, so that it needs memory for one copy of
 // the gradients and a few MiB. All arguments must outlive the result. Collective, as `inner` is.
-std::unique_ptr<Reducer> parity_reducer(Reducer& inner, CommBackend& backend, std::vector<NamedTensor> parameters,
-                                        ParityLog& log, std::chrono::milliseconds timeout);
+std::unique_ptr<Reducer> parity_reducer(Reducer& inner, comm::Group ranks, std::vector<NamedTensor> parameters,
+                                        ParityLog& log);
 
 }  // namespace ddprun::train

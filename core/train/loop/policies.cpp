@@ -5,10 +5,10 @@
 #include <string>
 
 #include "base/log.hpp"
+#include "comm/group.hpp"
 #include "ddprun/error.hpp"
 #include "record/fields.hpp"
 #include "train/loop/data_loader.hpp"
-#include "train/tensor/rank_group.hpp"
 
 namespace ddprun::train {
 
@@ -85,7 +85,7 @@ void LoadBalance::on_step_end(const record::StepRecord& record, int64_t, LoopSta
   if (state.ranks.size() == 1 || state.at.numbers.contains(speed_name(0))) return;
   add(record);
   if (seen_ < steps_) return;
-  const std::vector<double> speeds = state.ranks.gather(speed());
+  const std::vector<double> speeds = state.ranks.gather(std::vector{speed()});
   for (std::size_t rank = 0; rank < speeds.size(); ++rank) {
     state.at.numbers[speed_name(static_cast<int>(rank))] = speeds[rank];
   }

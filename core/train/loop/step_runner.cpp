@@ -86,7 +86,7 @@ void StepRunner::read(const StepResults& results, record::StepRecord& record) {
 void StepRunner::add_result(const MicroResult& result, record::StepRecord& record) {
   const auto value = result.loss.item<double>();
   if (!std::isfinite(value)) {
-    ranks_.async_error();  // if a peer was lost, its gradients are missing, and that error comes first
+    ranks_.check();  // if a peer was lost, its gradients are missing, and that error comes first
     if (deferred_) monitor_.phase_of(record.step, Phase::forward);  // the next step is already running
     throw Error(ExitCode::failure, std::string("the loss is ") + (std::isnan(value) ? "nan" : "infinite") +
                                        "; a smaller optimizer.lr usually helps");

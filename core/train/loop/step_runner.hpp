@@ -11,7 +11,6 @@
 #include "train/loop/strategy.hpp"
 #include "train/optim/optimizers.hpp"
 #include "train/optim/precision.hpp"
-#include "train/tensor/rank_group.hpp"
 
 namespace ddprun::train {
 
@@ -33,7 +32,7 @@ struct Outcome {
 class StepRunner {
  public:
   // deferred: the loss stays on the device, in the results, instead of being read into the record.
-  StepRunner(Model& model, torch::optim::Optimizer& optimizer, Strategy& strategy, RankGroup& ranks,
+  StepRunner(Model& model, torch::optim::Optimizer& optimizer, Strategy& strategy, comm::Group& ranks,
              Precision& precision, StepMonitor& monitor, Callback& callbacks, const StepOptions& options, bool deferred)
       : model_(model),
         optimizer_(optimizer),
@@ -61,7 +60,7 @@ class StepRunner {
   Model& model_;
   torch::optim::Optimizer& optimizer_;
   Strategy& strategy_;
-  RankGroup& ranks_;
+  comm::Group& ranks_;
   Precision& precision_;
   StepMonitor& monitor_;
   Callback& callbacks_;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "comm/group.hpp"
 #include "ddprun/plugin/model_plugin.hpp"
 #include "ddprun/records.hpp"
 #include "record/recorder.hpp"
@@ -14,7 +15,6 @@
 namespace ddprun::train {
 
 class GradientSync;
-class RankGroup;
 
 // The defaults are those of a single device. Training thread only. Throws what the model, the reducer and the backend
 // throw.
@@ -82,7 +82,7 @@ struct DdpOptions {
 
 // DistributedDataParallel (Li et al. 2020): each rank has a replica, and `sync` averages the gradients of `model`. A
 // step that waits for a bucket reports the bucket's number with its phase. `ranks` must have a backend, that of `sync`.
-std::unique_ptr<Strategy> ddp_strategy(Model& model, const RankGroup& ranks, GradientSync& sync,
+std::unique_ptr<Strategy> ddp_strategy(Model& model, const comm::Group& ranks, GradientSync& sync,
                                        DdpOptions options = {});
 
 }  // namespace ddprun::train

@@ -126,7 +126,7 @@ double TrainingLoop::checkpoint() {
 bool TrainingLoop::next(TensorBatch& batch) {
   if (steps_here() > 0) return deps_.train.next(batch);
   bool more = false;
-  deps_.ranks.heartbeat_barrier("loading the first batch", [&] { more = deps_.train.next(batch); });
+  comm::with_heartbeat(deps_.ranks, "loading the first batch", [&] { more = deps_.train.next(batch); });
   return more;
 }
 
@@ -191,7 +191,7 @@ void TrainingLoop::flush() {
   record::StepRecord& record = step.record;
   if (is_replayed(record)) {
     monitor_.phase_of(record.step, Phase::graph);  // the next step is already running
-    deps_.ranks.wait_for_replay(step.marks.back().event);
+    wait_for_replay(deps_.ranks, step.marks.back().event);
   }
   monitor_.timer.read(std::move(step.marks), record);
   runner_.read(step.results, record);
@@ -212,7 +212,7 @@ record::EpochRecord TrainingLoop::sum_epoch() const {
   record.epoch = state_.at.epoch + 1;
   record.train_loss = sums[0] / sums[2];
   record.train_accuracy = sums[1] / sums[2];
-  record.per_rank_loss = deps_.ranks.gather(mine.mean_loss());
+  record.per_rank_loss = deps_.ranks.gather(std::vector{mine.mean_loss()});
   // A rank that did not train this epoch from its beginning has no loss of its own.
   const auto unknown = [](double loss) { return std::isnan(loss); };
   if (std::any_of(record.per_rank_loss.begin(), record.per_rank_loss.end(), unknown)) record.per_rank_loss.clear();
@@ -220,7 +220,7 @@ record::EpochRecord TrainingLoop::sum_epoch() const {
 }
 
 record::Summary TrainingLoop::summarize() {
-  const RankGroup& ranks = deps_.ranks;
+  const comm::Group& ranks = deps_.ranks;
   const auto samples = ranks.sum({static_cast<double>(totals_.sums.samples)});
   record::Summary summary = totals_.summary(steps_here(), samples[0]);
   summary.test_accuracy = last_epoch_.test_accuracy;
@@ -236,7 +236,7 @@ record::Summary TrainingLoop::summarize() {
   }
   summary.world = ranks.size();
   summary.peak_memory_bytes =
-      static_cast<int64_t>(largest(ranks.gather(static_cast<double>(record::peak_memory_bytes()))));
+      static_cast<int64_t>(largest(ranks.gather(std::vector{static_cast<double>(record::peak_memory_bytes())})));
   summary.learned = deps_.model.learned();
   deps_.strategy.summarize(totals_, steps_here(), summary);
   const double comm = std::fmax(summary.split.comm, 0);  // 0 if there is none

@@ -18,7 +18,6 @@
 #include "train/loop/step_monitor.hpp"
 #include "train/loop/step_runner.hpp"
 #include "train/loop/strategy.hpp"
-#include "train/tensor/rank_group.hpp"
 
 namespace ddprun::train {
 
@@ -27,7 +26,7 @@ struct TrainerDeps {
   Model& model;
   torch::optim::Optimizer& optimizer;
   Strategy& strategy;
-  RankGroup& ranks;
+  comm::Group& ranks;
   DataLoader& train;
   DataLoader* validation;            // null: none; its samples are fetched as in kPlainEpoch
   DataLoader* test;                  // null: none

@@ -2,9 +2,9 @@
 
 #include <ATen/autocast_mode.h>
 
+#include "comm/group.hpp"
 #include "ddprun/error.hpp"
 #include "train/optim/fused.hpp"
-#include "train/tensor/rank_group.hpp"
 
 namespace ddprun {
 
@@ -68,8 +68,8 @@ torch::Tensor Precision::scaled(const torch::Tensor& loss, double weight) const 
   return weight == 1 ? large : large * weight;
 }
 
-bool Precision::unscale(const std::vector<torch::Tensor>& gradients, const RankGroup& ranks, record::StepRecord& record,
-                        torch::Tensor& scale, torch::Tensor& overflow) {
+bool Precision::unscale(const std::vector<torch::Tensor>& gradients, const comm::Group& ranks,
+                        record::StepRecord& record, torch::Tensor& scale, torch::Tensor& overflow) {
   if (fused_ != nullptr) {
     // The reduced gradients are bitwise equal on all ranks, so each GPU finds the same overflow.
     scale = scaler_->scale().clone();

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/group.hpp"
 #include "ddprun/autocast.hpp"
 #include "ddprun/records.hpp"
 
@@ -57,7 +58,6 @@ class LossScale {
 };
 
 class FusedOptimizer;
-class RankGroup;
 
 // Training thread only.
 class Precision {
@@ -79,7 +79,7 @@ class Precision {
   // Returns false if a gradient of any rank has overflowed, so that the optimizer must not step. Collective, except for
   // a fused optimizer, which skips the step on the device: it sets `scale` and `overflow`, scalars, instead of the
   // record.
-  bool unscale(const std::vector<torch::Tensor>& gradients, const RankGroup& ranks, record::StepRecord& record,
+  bool unscale(const std::vector<torch::Tensor>& gradients, const comm::Group& ranks, record::StepRecord& record,
                torch::Tensor& scale, torch::Tensor& overflow);
 
   // Saves scale and growth tracker for a checkpoint. Waits for the GPU.

@@ -34,16 +34,16 @@ torch::Tensor reciprocal(int divisor) {
 
 }  // namespace
 
-BucketedReducer::BucketedReducer(CommBackend& backend, std::vector<NamedTensor> parameters, ReducerOptions options)
-    : backend_(backend),
+BucketedReducer::BucketedReducer(comm::Group ranks, std::vector<NamedTensor> parameters, ReducerOptions options)
+    : ranks_(ranks),
       parameters_(at_least_one(std::move(parameters))),
       options_(std::move(options)),
       comm_thread_(options_.comm_thread != nullptr ? options_.comm_thread : std::make_shared<CommThread>()),
-      scale_(reciprocal(backend.size())) {
+      scale_(reciprocal(ranks.size())) {
   hook_.reduce = [this](const Bucket& bucket, std::size_t index) {
     Collective call = in_place(bucket.flat());
     call.bucket = static_cast<int64_t>(index);
-    return Reduced{backend_.allreduce(call).wait(options_.timeout), bucket.flat().nbytes()};
+    return Reduced{ranks_.backend().allreduce(call).wait(ranks_.timeout()), bucket.flat().nbytes()};
   };
   // Before the first backward the order of gradients is unknown, so there is one bucket for each dtype, as in
   // DistributedDataParallel. This makes the sums equal to its sums, bit for bit.
@@ -55,7 +55,7 @@ BucketedReducer::BucketedReducer(CommBackend& backend, std::vector<NamedTensor> 
 
 BucketedReducer::~BucketedReducer() {
   // An unfinished step may have started a collective that its peers never join.
-  if (started_ > 0) backend_.abort();
+  if (started_ > 0) ranks_.backend().abort();
 }
 
 void BucketedReducer::add(std::size_t parameter) {
@@ -140,10 +140,10 @@ void BucketedReducer::build(const std::vector<std::size_t>& order, std::size_t f
     for (std::size_t slot = 0; slot < plan.slots.size(); ++slot) {
       slots_[plan.slots[slot].parameter] = {buckets_.size(), slot};
     }
-    buckets_.emplace_back(backend_, plan, parameters_);
+    buckets_.emplace_back(ranks_.backend(), plan, parameters_);
   }
   if (transport_ == nullptr) {
-    const bool ordered = buckets_[0].device().is_cuda() && backend_.capabilities().stream_ordered;
+    const bool ordered = buckets_[0].device().is_cuda() && ranks_.backend().capabilities().stream_ordered;
     transport_ = ordered ? stream_transport(buckets_, hook_) : thread_transport(buckets_, hook_, *comm_thread_);
   }
   begin_step();
@@ -159,7 +159,7 @@ void BucketedReducer::begin_step() {
 
 // One rank: a copy into the bucket, and back, would change nothing. A CUDA graph needs gradients at fixed addresses.
 bool BucketedReducer::is_average(const torch::Tensor& gradient) const {
-  return backend_.size() == 1 && !has_hook_ && gradient.defined() && gradient.device().is_cpu() &&
+  return ranks_.size() == 1 && !has_hook_ && gradient.defined() && gradient.device().is_cpu() &&
          gradient.layout() == torch::kStrided;
 }
 
@@ -207,9 +207,7 @@ void BucketedReducer::finish_buckets() {
 
 void BucketedReducer::find_used() {
   if (!options_.find_unused_parameters && !used_.empty()) return;
-  std::vector<uint8_t> all(added_.size() * static_cast<std::size_t>(backend_.size()));
-  backend_.allgather({.send = added_.data(), .recv = all.data(), .count = added_.size(), .dtype = DType::uint8})
-      .wait(options_.timeout);
+  const std::vector<uint8_t> all = ranks_.gather(added_);
   used_.assign(added_.size(), 0);
   for (std::size_t i = 0; i < all.size(); ++i) used_[i % used_.size()] |= all[i];
 }
@@ -242,7 +240,9 @@ void BucketedReducer::finish_step() {
   // Once: from now on the buckets use the order that rank 0 observed. The gradients of this step stay valid, because
   // each view keeps its old bucket's memory alive.
   std::vector<int64_t> order(ready_order_.begin(), ready_order_.end());
-  backend_.broadcast({.recv = order.data(), .count = order.size(), .dtype = DType::int64}).wait(options_.timeout);
+  ranks_.backend()
+      .broadcast({.recv = order.data(), .count = order.size(), .dtype = DType::int64})
+      .wait(ranks_.timeout());
   set_bucket_order(order);
 }
 

@@ -1,7 +1,6 @@
 // BucketedReducer: copies gradients into buckets, and averages each full bucket with one allreduce.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -10,7 +9,7 @@
 #include <vector>
 
 #include "comm/call.hpp"
-#include "ddprun/comm_backend.hpp"
+#include "comm/group.hpp"
 #include "ddprun/reducer.hpp"
 #include "train/reduce/bucket.hpp"
 #include "train/reduce/bucket_transport.hpp"
@@ -30,7 +29,6 @@ struct ReducerOptions {
   std::string twice_advice = "run one backward per step";
   // Gradients become views into buckets. Otherwise they are copied there and back.
   bool gradient_as_bucket_view = true;
-  std::chrono::milliseconds timeout{30000};
   // Of the backend, if it has several reducers, or if others call it during backward; null: a thread of this reducer
   std::shared_ptr<CommThread> comm_thread = nullptr;
 };
@@ -53,9 +51,9 @@ struct TransferTotals {
 // in the first. A parameter that no rank uses keeps its gradient as it was, or none.
 class BucketedReducer final : public Reducer {
  public:
-  // Collective: all ranks pass the same parameters. The backend must outlive the reducer. Throws Error(usage) if there
-  // are no parameters.
-  BucketedReducer(CommBackend& backend, std::vector<NamedTensor> parameters, ReducerOptions options);
+  // Collective: all ranks pass the same parameters. The group has a backend. Throws Error(usage) if there are no
+  // parameters.
+  BucketedReducer(comm::Group ranks, std::vector<NamedTensor> parameters, ReducerOptions options);
   ~BucketedReducer() override;
   BucketedReducer(const BucketedReducer&) = delete;
   BucketedReducer& operator=(const BucketedReducer&) = delete;
@@ -115,7 +113,7 @@ class BucketedReducer final : public Reducer {
   void make_gradients();
   void finish_step();
 
-  CommBackend& backend_;
+  const comm::Group ranks_;
   const std::vector<NamedTensor> parameters_;
   const ReducerOptions options_;
   const std::shared_ptr<CommThread> comm_thread_;

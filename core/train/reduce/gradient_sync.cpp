@@ -2,30 +2,29 @@
 
 #include <utility>
 
-#include "train/tensor/rank_group.hpp"
+#include "train/tensor/replicas.hpp"
 
 namespace ddprun::train {
 
-GradientSync::GradientSync(ModelTensors model, CommBackend& backend, GradientSyncOptions options)
+GradientSync::GradientSync(ModelTensors model, comm::Group ranks, GradientSyncOptions options)
     : model_(std::move(model)),
-      backend_(backend),
-      timeout_(options.reducer.timeout),
+      ranks_(ranks),
       broadcasts_buffers_(options.broadcast_buffers),
       parameters_(trainable_parameters(model_)),
-      reducer_(backend, parameters_, options.reducer),
+      reducer_(ranks, parameters_, options.reducer),
       wrapper_(options.wrap ? options.wrap(reducer_) : nullptr),
       gradients_(wrapper_ != nullptr ? *wrapper_ : static_cast<Reducer&>(reducer_)),
       hooks_(gradients_, parameters_, options.reducer.static_graph) {}
 
 void GradientSync::broadcast_state(int root) {
-  broadcast_tensors(backend_, state(model_), timeout_, root);
+  broadcast_tensors(ranks_, state(model_), root);
 }
 
 void GradientSync::broadcast_buffers(int root) {
   const std::vector<NamedTensor> now = model_.buffers();
   if (!broadcasts_buffers_ || now.empty()) return;
   if (on_phase_) on_phase_(Phase::broadcast, -1);
-  broadcast_tensors(backend_, now, timeout_, root);
+  broadcast_tensors(ranks_, now, root);
 }
 
 void GradientSync::abandon() noexcept {

@@ -3,12 +3,11 @@
 
 #include <torch/torch.h>
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <vector>
 
-#include "ddprun/comm_backend.hpp"
+#include "comm/group.hpp"
 #include "ddprun/phase.hpp"
 #include "ddprun/reducer.hpp"
 #include "train/reduce/bucketed_reducer.hpp"
@@ -30,9 +29,9 @@ struct GradientSyncOptions {
 // One thread calls it: the one that runs backward. All functions but hold are collective, and throw as the backend.
 class GradientSync {
  public:
-  // The backend must outlive it. The model's parameters must not be replaced meanwhile. Throws Error(usage) if no
+  // The group has a backend. The model's parameters must not be replaced meanwhile. Throws Error(usage) if no
   // parameter requires a gradient, and as GradientHooks.
-  GradientSync(ModelTensors model, CommBackend& backend, GradientSyncOptions options);
+  GradientSync(ModelTensors model, comm::Group ranks, GradientSyncOptions options);
 
   // Overwrites parameters and buffers with those of a rank.
   void broadcast_state(int root = 0);
@@ -57,8 +56,7 @@ class GradientSync {
 
  private:
   const ModelTensors model_;
-  CommBackend& backend_;
-  const std::chrono::milliseconds timeout_;
+  const comm::Group ranks_;
   const bool broadcasts_buffers_;
   std::function<void(Phase, int)> on_phase_;
   const std::vector<NamedTensor> parameters_;

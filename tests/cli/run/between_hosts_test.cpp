@@ -34,7 +34,7 @@ TEST_CASE("the offset of a clock is found, for clocks ahead of that of rank 0 an
     // In thousands of seconds: 0, 1, -2. A busy machine adds milliseconds to an allgather.
     const int64_t ahead[] = {0, 1'000'000'000'000, -2'000'000'000'000};
     const int64_t mine = ahead[rank.rank()];
-    const auto found = clock_offset(*backend, 10s, [&] { return steady_now() + mine; });
+    const auto found = clock_offset({*backend, 10s}, [&] { return steady_now() + mine; });
     require(std::llabs(found.count() - mine) < 500'000'000'000,
             "an offset of " + std::to_string(found.count()) + " ns");
     require(rank.rank() != 0 || found.count() == 0, "rank 0 is not its own reference");
@@ -44,7 +44,7 @@ TEST_CASE("the offset of a clock is found, for clocks ahead of that of rank 0 an
 
 TEST_CASE("ranks that have one clock have no offset") {
   const auto outcomes = run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
-    require(clock_offset(*join_good(rank), 10s).count() == 0, "an offset");
+    require(clock_offset({*join_good(rank), 10s}).count() == 0, "an offset");
   });
   CHECK(failures(outcomes) == "");
 }
@@ -59,9 +59,9 @@ TEST_CASE("a file is copied to the ranks that want it, whatever its size") {
     const auto outcomes = run_ranks(3, As::processes, kDeadline, [&](testing::Rank& rank) {
       const auto backend = join_good(rank);
       const std::string target = rank.rank() == 0 ? (folder.path() / ("copy" + std::to_string(size))).string() : "";
-      const Pass from1 = pass_from(*backend, 1, 20s);
+      const Pass from1 = pass_from({*backend, 20s}, 1);
       rank.rank() == 1 ? send_file(1, source, from1) : receive_file(target, from1);
-      require(pass_from(*backend, 2, 20s)(rank.rank() == 2 ? "of 2" : "") == "of 2", "another text");
+      require(pass_from({*backend, 20s}, 2)(rank.rank() == 2 ? "of 2" : "") == "of 2", "another text");
     });
     CHECK(failures(outcomes) == "");
     CHECK(testing::read_file(folder.path() / ("copy" + std::to_string(size))) == text);
@@ -73,7 +73,7 @@ TEST_CASE("a file that cannot be read is an error on all ranks") {
   const auto outcomes = run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
     const auto backend = join_good(rank);
     const std::string error = testing::error_of([&] {
-      const Pass from1 = pass_from(*backend, 1, 10s);
+      const Pass from1 = pass_from({*backend, 10s}, 1);
       rank.rank() == 1 ? send_file(1, "/no/such/file", from1) : receive_file("", from1);
     });
     require(error == "1: rank 1 cannot read /no/such/file: No such file or directory", error);

@@ -92,17 +92,5 @@ TEST_CASE("a profiler that is made late leaves the environment alone: other thre
   CHECK((after == nullptr ? "absent" : std::string(after)) == value);
 }
 
-TEST_CASE("a group of one rank waits for nobody") {
-  const RankGroup alone;
-  CHECK(alone.size() == 1);
-  CHECK(alone.sum({1, 2}) == std::vector<double>{1, 2});
-  CHECK(alone.gather(3) == std::vector<double>{3});
-  bool done = false;
-  alone.heartbeat_barrier_of_rank0("at work", [&] { done = true; });
-  CHECK(done);
-  alone.barrier();
-  alone.async_error();
-}
-
 }  // namespace
 }  // namespace ddprun::train

@@ -5,7 +5,7 @@
 #include "train/reduce/gradient_hooks.hpp"
 #include "train/small_models.hpp"
 #include "train/tensor/parameters.hpp"
-#include "train/tensor/rank_group.hpp"
+#include "train/tensor/replicas.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -54,7 +54,7 @@ TEST_CASE("parameters in channels_last keep their strides, match one rank, and a
             use_channels_last(model);
             ReducerOptions options;
             options.bucket_bytes = options.first_bucket_bytes = cap;
-            BucketedReducer reducer(*backend, parameters, options);
+            BucketedReducer reducer({*backend, kTimeout}, parameters, options);
             const GradientHooks hooks(reducer, parameters);
             for (int step = 0; step < 3; ++step) {
               forget_gradients(model);
@@ -67,7 +67,7 @@ TEST_CASE("parameters in channels_last keep their strides, match one rank, and a
                 require(tensor.grad().strides() == tensor.strides(), "strides of " + name);
                 require(torch::allclose(tensor, alone.parameters()[i], 1e-5, 1e-6), name);
               }
-              compare_tensors(*backend, parameters, step, kTimeout);
+              compare_tensors({*backend, kTimeout}, parameters, step);
             }
             require(!model.conv2->weight.is_contiguous(), "the order in memory");
           })) == "");

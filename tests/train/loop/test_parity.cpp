@@ -36,7 +36,7 @@ void fit_with_parity(Fit<LineModel>& fit, CommBackend& backend, const std::strin
   ParityLog log(dir, fit.rank, parameters_of(fit), 2);
   fit.more = {&log};
   fit.run_ddp(plan, backend, {}, [&](BucketedReducer& reducer) {
-    return parity_reducer(reducer, backend, parameters_of(fit), log, kDeadline);
+    return parity_reducer(reducer, {backend, kDeadline}, parameters_of(fit), log);
   });
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("wrong averages are detected") {
   std::optional<WrongReducer> wrong;
   fit.run_ddp(steps(1), *backend, {}, [&](BucketedReducer& reducer) {
     wrong.emplace(reducer, parameters_of(fit));
-    return parity_reducer(*wrong, *backend, parameters_of(fit), log, kDeadline);
+    return parity_reducer(*wrong, {*backend, kDeadline}, parameters_of(fit), log);
   });
   const auto records = tools::read_parity(dir.path(), 1).at(0);
   REQUIRE(records.size() == 2);

@@ -2,7 +2,7 @@
 
 #include "comm/joined.hpp"
 #include "train/small_models.hpp"
-#include "train/tensor/rank_group.hpp"
+#include "train/tensor/replicas.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -22,7 +22,7 @@ TEST_CASE("rank 0's tensors reach all ranks, whatever their types and strides") 
                                            {"count", torch::full({}, rank.rank() + 5, torch::kInt64)},
                                            {"t", torch::full({4, 2}, mine).t()},
                                            {"empty", torch::empty({0})}};
-          broadcast_tensors(*backend, tensors, kTimeout);
+          broadcast_tensors({*backend, kTimeout}, tensors);
           require(torch::equal(tensors[0].tensor, torch::full({2, 3}, 1.0F)), "a");
           require(tensors[1].tensor.item<int64_t>() == 5, "count");
           require(torch::equal(tensors[2].tensor, torch::zeros({2, 4})), "t");
@@ -47,9 +47,9 @@ TEST_CASE("equal parameters pass the comparison; one bit of difference is named 
   const auto outcomes = run_ranks(3, As::processes, kDeadline, [](testing::Rank& rank) {
     const auto backend = comm::join_good(rank);
     std::vector<NamedTensor> tensors{{"fc.weight", torch::ones({100})}, {"fc.bias", torch::ones({3})}};
-    compare_tensors(*backend, tensors, 1, kTimeout);
+    compare_tensors({*backend, kTimeout}, tensors, 1);
     if (rank.rank() == 2) tensors[1].tensor[1] = std::nextafter(1.0F, 2.0F);
-    compare_tensors(*backend, tensors, 2, kTimeout);
+    compare_tensors({*backend, kTimeout}, tensors, 2);
   });
   for (const auto& outcome : outcomes) {
     CHECK(outcome.error ==

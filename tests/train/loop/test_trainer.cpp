@@ -217,8 +217,8 @@ TEST_CASE("evaluation counts every test sample once, for any number of ranks") {
   CHECK(failures(run_ranks(3, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
           Fit<LineModel> fit(rank.rank(), 3, 12, 2, Last::pad);
-          const RankGroup ranks(*backend, kDeadline);
-          GradientSync sync(tensors_of(fit.model->module()), *backend, {});
+          const comm::Group ranks(*backend, kDeadline);
+          GradientSync sync(tensors_of(fit.model->module()), ranks, {});
           const auto got = fit.evaluate(*ddp_strategy(*fit.model, ranks, sync), ranks);
           require(got.samples == 7, "samples");
           require(std::abs(got.loss - expected.loss) < 1e-6, "loss");

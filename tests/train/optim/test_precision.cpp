@@ -1,7 +1,7 @@
 #include "support/torch_test.hpp"
 
+#include "comm/group.hpp"
 #include "train/optim/precision.hpp"
-#include "train/tensor/rank_group.hpp"
 
 namespace ddprun::train {
 namespace {
@@ -25,13 +25,13 @@ TEST_CASE("float16 scales the loss, unscales the gradients, and skips a step tha
   record::StepRecord record;
   torch::Tensor scale, overflow;
   std::vector<torch::Tensor> gradients{torch::full({3}, 65536.0F)};
-  CHECK(precision.unscale(gradients, RankGroup(), record, scale, overflow));
+  CHECK(precision.unscale(gradients, comm::Group(), record, scale, overflow));
   CHECK(gradients[0][0].item<float>() == 1);
   CHECK(record.skipped == 0);
   CHECK(record.scale == 65536);
 
   gradients[0][1] = std::numeric_limits<float>::infinity();
-  CHECK_FALSE(precision.unscale(gradients, RankGroup(), record, scale, overflow));
+  CHECK_FALSE(precision.unscale(gradients, comm::Group(), record, scale, overflow));
   CHECK(record.skipped == 1);
   CHECK(precision.scaled(torch::tensor(1.0F), 1).item<float>() == 32768);
 }
@@ -40,7 +40,7 @@ TEST_CASE("a resumed run continues with the saved scale") {
   Precision before(Amp::fp16, torch::kCPU, nullptr);
   record::StepRecord record;
   torch::Tensor scale, overflow;
-  before.unscale({torch::full({1}, std::numeric_limits<float>::infinity())}, RankGroup(), record, scale, overflow);
+  before.unscale({torch::full({1}, std::numeric_limits<float>::infinity())}, comm::Group(), record, scale, overflow);
   std::map<std::string, double> numbers;
   before.save(numbers);
   Precision after(Amp::fp16, torch::kCPU, nullptr);

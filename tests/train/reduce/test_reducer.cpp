@@ -28,7 +28,7 @@ struct Replica {
     torch::manual_seed(7);
     model = std::make_shared<TwoLayers>(with_unused);
     parameters = trainable_parameters(*model);
-    reducer = std::make_unique<BucketedReducer>(backend, parameters, options);
+    reducer = std::make_unique<BucketedReducer>(comm::Group(backend, kDeadline), parameters, options);
     hooks = std::make_unique<GradientHooks>(*reducer, parameters);
   }
   // `more`: added to the loss, if defined

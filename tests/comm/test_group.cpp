@@ -1,14 +1,14 @@
-#include "train/tensor/rank_group.hpp"
+#include "comm/group.hpp"
 
 #include <doctest/doctest.h>
 
 #include <csignal>
 #include <thread>
 
-#include "comm/joined.hpp"
+#include "joined.hpp"
 #include "support/text.hpp"
 
-namespace ddprun::train {
+namespace ddprun::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -22,9 +22,9 @@ constexpr auto kTimeout = 1500ms;
 
 // With a timeout shorter than the work.
 std::unique_ptr<CommBackend> join(testing::Rank& rank, std::chrono::milliseconds deadline = kTimeout) {
-  comm::JoinOptions options = comm::options_of(rank);
+  JoinOptions options = options_of(rank);
   options.deadline = deadline;
-  return comm::join(comm::fake("good"), options);
+  return join(fake("good"), options);
 }
 
 void sleep() {
@@ -36,6 +36,34 @@ void agree(CommBackend& backend) {
   int32_t one = 1;
   backend.allreduce({.send = &one, .recv = &one, .count = 1, .dtype = DType::int32}).wait(kTimeout);
   if (one != backend.size()) throw std::runtime_error("not all ranks are here");
+}
+
+TEST_CASE("a group of one rank waits for nobody") {
+  const Group alone;
+  CHECK(alone.size() == 1);
+  CHECK_FALSE(alone.has_backend());
+  CHECK(alone.sum({1, 2}) == std::vector<double>{1, 2});
+  CHECK(alone.gather(std::vector<int64_t>{3}) == std::vector<int64_t>{3});
+  CHECK(alone.gather("text") == std::vector<std::string>{"text"});
+  bool done = false;
+  with_heartbeat_on_rank0(alone, "at work", [&] { done = true; });
+  CHECK(done);
+  alone.barrier();
+  alone.check();
+}
+
+TEST_CASE("numbers are summed and gathered in rank order, and texts of any length") {
+  CHECK(failures(run_ranks(3, As::processes, kDeadline, [](testing::Rank& rank) {
+          const auto backend = join(rank);
+          const Group group(*backend, kTimeout);
+          const double mine = rank.rank() + 1;
+          if (group.sum({mine, 10 * mine}) != std::vector<double>{6, 60}) throw std::runtime_error("a sum");
+          if (group.gather(std::vector{mine, -mine}) != std::vector<double>{1, -1, 2, -2, 3, -3}) {
+            throw std::runtime_error("numbers");
+          }
+          const std::string text(static_cast<std::size_t>(2 * rank.rank()), 'x');
+          if (group.gather(text) != std::vector<std::string>{"", "xx", "xxxx"}) throw std::runtime_error("texts");
+        })) == "");
 }
 
 TEST_CASE("work of one rank may take longer than a collective's timeout, and the others wait for its end") {
@@ -51,7 +79,7 @@ TEST_CASE("work of one rank may take longer than a collective's timeout, and the
                 done = true;
               };
             }
-            run_with_heartbeat(*backend, kTimeout, "at work", work);
+            with_heartbeat({*backend, kTimeout}, "at work", work);
             if (rank.rank() == worker && !done) throw std::runtime_error("the work was not done");
             agree(*backend);
           })) == "");
@@ -63,7 +91,7 @@ TEST_CASE("all ranks may work, for different times, repeatedly") {
           const auto backend = join(rank);
           for (int round = 0; round < 3; ++round) {
             const auto time = (rank.rank() + round) % 3 * (5 * kTimeout / 8);
-            run_with_heartbeat(*backend, kTimeout, "at work", [&] { std::this_thread::sleep_for(time); });
+            with_heartbeat({*backend, kTimeout}, "at work", [&] { std::this_thread::sleep_for(time); });
             agree(*backend);
           }
         })) == "");
@@ -79,7 +107,7 @@ TEST_CASE("an exception of the work is thrown on its rank only, and the others d
         throw Error(ExitCode::failure, "no space");
       };
     }
-    run_with_heartbeat(*backend, kTimeout, "at work", work);
+    with_heartbeat({*backend, kTimeout}, "at work", work);
   });
   CHECK(outcomes[0].describe() == "rank 0: threw: no space");
   CHECK(outcomes[1].end == Outcome::End::threw);
@@ -96,7 +124,7 @@ TEST_CASE("a rank that dies during its work is noticed") {
         raise(SIGKILL);
       };
     }
-    run_with_heartbeat(*backend, kTimeout, "at work", work);
+    with_heartbeat({*backend, kTimeout}, "at work", work);
   });
   CHECK(outcomes[0].end == Outcome::End::killed);
   CHECK(outcomes[1].end == Outcome::End::threw);
@@ -110,7 +138,7 @@ TEST_CASE("a rank whose work does not end is waited for ten timeouts, and named"
     std::function<void()> work;
     if (rank.rank() == 1) work = [&] { rank.meet(); };  // ends when the others have timed out
     try {
-      run_with_heartbeat(*backend, timeout, "at work", work);
+      with_heartbeat({*backend, timeout}, "at work", work);
     } catch (const Error&) {
       if (rank.rank() != 1) rank.meet();
       throw;
@@ -131,7 +159,7 @@ TEST_CASE("a rank that works when another dies ends its work, and then reports t
   const auto outcomes = run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
     const auto backend = join(rank);
     if (rank.rank() == 1) raise(SIGKILL);
-    run_with_heartbeat(*backend, kTimeout, "at work", [&] {
+    with_heartbeat({*backend, kTimeout}, "at work", [&] {
       sleep();
       rank.report("done");
     });
@@ -143,4 +171,4 @@ TEST_CASE("a rank that works when another dies ends its work, and then reports t
 }
 
 }  // namespace
-}  // namespace ddprun::train
+}  // namespace ddprun::comm

@@ -1,4 +1,4 @@
-#include "cli/run/group.hpp"
+#include "cli/run/connections.hpp"
 
 #include "base/version.hpp"
 #include "cli/config/text.hpp"
@@ -31,7 +31,8 @@ void compare_identities(const Assembly& assembly, Store& store, const launch::Wo
       {.differ = "do not run the same experiment", .advice = "start all ranks with the same config and program"});
 }
 
-void join_backend(const Assembly& assembly, const launch::World& world, const Rendezvous& rendezvous, Group& group) {
+void join_backend(const Assembly& assembly, const launch::World& world, const Rendezvous& rendezvous,
+                  Connections& connections) {
   const auto& settings = assembly.experiment().comm;
   if (settings.check != "off" && !world.on_one_host() && assembly.experiment().train.cuda_graph) {
     throw Error(ExitCode::usage,
@@ -49,8 +50,8 @@ void join_backend(const Assembly& assembly, const launch::World& world, const Re
                                           .compare_calls = settings.check != "off",
                                           .options = settings.options},
                                          world, rendezvous);
-  group.backend = with_fault(std::move(joined.backend), assembly.experiment().faults, joined.recorder);
-  group.recorder = std::move(joined.recorder);
+  connections.backend = with_fault(std::move(joined.backend), assembly.experiment().faults, joined.recorder);
+  connections.recorder = std::move(joined.recorder);
 }
 
 }  // namespace
@@ -65,21 +66,24 @@ void run_linked(const Rendezvous& rendezvous, const std::function<void()>& body)
   }
 }
 
-Group join_group(const Assembly& assembly, const launch::World& world, const Rendezvous& rendezvous) {
-  Group group{rendezvous.store.get(), rendezvous.link.get(), nullptr, nullptr, nullptr, std::nullopt};
+Connections connect(const Assembly& assembly, const launch::World& world, const Rendezvous& rendezvous) {
+  Connections connections;
+  connections.store = rendezvous.store.get();
+  connections.link = rendezvous.link.get();
   const config::Experiment& experiment = assembly.experiment();
   if (world.size > 1) {
-    if (world.is_own()) group.table = launch::ProgressTable::open(world.job_dir, world.local_size);
-    group.progress()->set(world.local_rank, {0, Phase::rendezvous, -1});
-    compare_identities(assembly, *group.store, world, config::milliseconds(experiment.launch.timeout));
-    join_backend(assembly, world, rendezvous, group);
+    if (world.is_own()) connections.table = launch::ProgressTable::open(world.job_dir, world.local_size);
+    connections.progress()->set(world.local_rank, {0, Phase::rendezvous, -1});
+    compare_identities(assembly, *connections.store, world, config::milliseconds(experiment.launch.timeout));
+    join_backend(assembly, world, rendezvous, connections);
   } else if (experiment.strategy.kind == "ddp") {
-    group.backend = comm::single_process_backend();
+    connections.backend = comm::single_process_backend();
   }
-  if (group.backend != nullptr) {
-    group.ranks = ddp::group_of(*group.backend, config::milliseconds(experiment.comm.timeout), assembly.device());
+  if (connections.backend != nullptr) {
+    connections.ranks = {*connections.backend, config::milliseconds(experiment.comm.timeout)};
+    connections.tensors = ddp::group_of(connections.ranks, assembly.device());
   }
-  return group;
+  return connections;
 }
 
 }  // namespace ddprun::run

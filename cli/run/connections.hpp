@@ -1,4 +1,4 @@
-// The ranks of one job: their rendezvous, and what each rank then has to reach the others.
+// How a rank reaches the other ranks of its job.
 #pragma once
 
 #include <functional>
@@ -9,6 +9,7 @@
 #include "base/store.hpp"
 #include "cli/run/assembly.hpp"
 #include "comm/flight_recorder.hpp"
+#include "comm/group.hpp"
 #include "ddp/join.hpp"
 #include "ddprun/comm_backend.hpp"
 #include "ddprun/group.hpp"
@@ -21,13 +22,14 @@ namespace ddprun::run {
 using ddp::join_rendezvous;
 using ddp::Rendezvous;
 
-struct Group {
+struct Connections {
   Store* store = nullptr;                          // of the Rendezvous, or null
   launch::RankLink* link = nullptr;                // of the Rendezvous, or null
   std::unique_ptr<launch::ProgressTable> table;    // under our own launcher; otherwise null
   std::shared_ptr<comm::FlightRecorder> recorder;  // of the backend; null for world size 1
   std::unique_ptr<CommBackend> backend;            // under ddp; the single-process backend for world size 1
-  std::optional<ddprun::Group> ranks;              // those of the backend; empty without one
+  comm::Group ranks;                               // those of the backend; without one, this rank
+  std::optional<Group> tensors;                    // the same ranks, for the library's classes; empty without a backend
 
   // Where this rank reports its progress; null for world size 1.
   launch::ProgressTable* progress() const { return link != nullptr ? &link->progress() : table.get(); }
@@ -39,6 +41,6 @@ void run_linked(const Rendezvous& rendezvous, const std::function<void()>& body)
 
 // Checks that all ranks run the same experiment with the same plugins; Error(rendezvous) names the first difference.
 // Then joins them with a backend (strategy ddp). Collective.
-Group join_group(const Assembly& assembly, const launch::World& world, const Rendezvous& rendezvous);
+Connections connect(const Assembly& assembly, const launch::World& world, const Rendezvous& rendezvous);
 
 }  // namespace ddprun::run
