@@ -52,17 +52,19 @@ std::string name_of_work(Phase phase, int64_t step) {
   }
 }
 
-class RecordWriter final : public train::Callback {
+class RecordWriter final : public train::Observer {
  public:
   explicit RecordWriter(record::Recorder& recorder) : recorder_(recorder) {}
-  void on_step_end(const record::StepRecord& record, int64_t, train::LoopState&) override { recorder_.step(record); }
-  void on_epoch_end(const record::EpochRecord& record, train::LoopState&) override { recorder_.epoch(record); }
+  void on_step_end(const record::StepRecord& record, int64_t, const train::LoopState&) override {
+    recorder_.step(record);
+  }
+  void on_epoch_end(const record::EpochRecord& record, const train::LoopState&) override { recorder_.epoch(record); }
 
  private:
   record::Recorder& recorder_;
 };
 
-class ConsoleProgress final : public train::Callback {
+class ConsoleProgress final : public train::Observer {
  public:
   ConsoleProgress(int world, int64_t log_every, int64_t epochs)
       : world_(world), log_every_(log_every), epochs_(epochs), thread_([this] { watch(); }) {}
@@ -85,7 +87,7 @@ class ConsoleProgress final : public train::Callback {
     working_ = true;
   }
 
-  void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, train::LoopState& state) override {
+  void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, const train::LoopState& state) override {
     const int64_t steps = state.train.steps();
     add_to_line(record, step_of_epoch, steps);
     // Of all epochs; in a run of steps, of this epoch.
@@ -99,11 +101,11 @@ class ConsoleProgress final : public train::Callback {
     for (console::Meter* meter : {&line_.time, &line_.data, &line_.loss, &line_.accuracy}) meter->recent = {};
   }
 
-  void on_epoch_end(const record::EpochRecord& record, train::LoopState&) override {
+  void on_epoch_end(const record::EpochRecord& record, const train::LoopState&) override {
     print(console::epoch_line(record));
   }
 
-  void on_fit_end(train::LoopState&) override {
+  void on_fit_end() override {
     const std::lock_guard lock(mutex_);
     working_ = false;
     bar_.clear();
@@ -164,7 +166,7 @@ double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-class EventWriter final : public train::Callback {
+class EventWriter final : public train::Observer {
  public:
   EventWriter(const std::string& run_dir, int world, int64_t log_every)
       : of_rank0_(world > 1 ? "_rank0" : ""),
@@ -173,7 +175,7 @@ class EventWriter final : public train::Callback {
     file_.write(record::event_file_header(seconds_since_1970()));
   }
 
-  void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, train::LoopState& state) override {
+  void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, const train::LoopState& state) override {
     if (!is_line_due(log_every_, step_of_epoch, state.train.steps())) return;
     std::string bytes;
     record::Scalars scalars(bytes, seconds_since_1970(), record.step);
@@ -185,7 +187,7 @@ class EventWriter final : public train::Callback {
     file_.write(bytes);
   }
 
-  void on_epoch_end(const record::EpochRecord& record, train::LoopState& state) override {
+  void on_epoch_end(const record::EpochRecord& record, const train::LoopState& state) override {
     std::string bytes;
     record::add_epoch({bytes, seconds_since_1970(), state.at.step}, record);
     file_.write(bytes);
@@ -197,7 +199,7 @@ class EventWriter final : public train::Callback {
   OutputFile file_;
 };
 
-class GpuWatch final : public train::Callback {
+class GpuWatch final : public train::Observer {
  public:
   GpuWatch(const std::vector<torch::Device>& gpus, record::Recorder& recorder, int64_t log_every)
       : recorder_(recorder), log_every_(log_every) {
@@ -207,7 +209,7 @@ class GpuWatch final : public train::Callback {
     }
   }
 
-  void on_step_end(const record::StepRecord& step, int64_t step_of_epoch, train::LoopState& state) override {
+  void on_step_end(const record::StepRecord& step, int64_t step_of_epoch, const train::LoopState& state) override {
     if (!is_line_due(log_every_, step_of_epoch, state.train.steps())) return;
     for (const Watched& gpu : gpus_) {
       const cuda::GpuSample sample = nvml_.sample(gpu.bus_id);
@@ -239,19 +241,19 @@ class GpuWatch final : public train::Callback {
 
 }  // namespace
 
-std::unique_ptr<train::Callback> record_writer(record::Recorder& recorder) {
+std::unique_ptr<train::Observer> record_writer(record::Recorder& recorder) {
   return std::make_unique<RecordWriter>(recorder);
 }
 
-std::unique_ptr<train::Callback> console_progress(int world, int64_t log_every, int64_t epochs) {
+std::unique_ptr<train::Observer> console_progress(int world, int64_t log_every, int64_t epochs) {
   return std::make_unique<ConsoleProgress>(world, log_every, epochs);
 }
 
-std::unique_ptr<train::Callback> event_writer(const std::string& run_dir, int world, int64_t log_every) {
+std::unique_ptr<train::Observer> event_writer(const std::string& run_dir, int world, int64_t log_every) {
   return std::make_unique<EventWriter>(run_dir, world, log_every);
 }
 
-std::unique_ptr<train::Callback> gpu_watch(const std::vector<torch::Device>& gpus, record::Recorder& recorder,
+std::unique_ptr<train::Observer> gpu_watch(const std::vector<torch::Device>& gpus, record::Recorder& recorder,
                                            int64_t log_every) {
   return std::make_unique<GpuWatch>(gpus, recorder, log_every);
 }
@@ -263,7 +265,7 @@ void LauncherLink::on_phase(Phase phase, int64_t step, int bucket) {
   if (recorder_ != nullptr) recorder_->set_step(step);
 }
 
-void LauncherLink::on_step_end(const record::StepRecord& record, int64_t, train::LoopState&) {
+void LauncherLink::on_step_end(const record::StepRecord& record, int64_t, const train::LoopState&) {
   if (table_ == nullptr || std::isnan(record.comm)) return;
   own_times_[steps_++ % own_times_.size()] = record.total - record.comm;
   if (steps_ < own_times_.size()) return;

@@ -1,4 +1,4 @@
-// The command's callbacks: records, console output, faults on purpose, and the launcher's progress table.
+// The command's observers: records, console output, faults on purpose, and the launcher's progress table.
 #pragma once
 
 #include <torch/torch.h>
@@ -15,33 +15,33 @@
 #include "ddprun/error.hpp"
 #include "launch/progress.hpp"
 #include "record/recorder.hpp"
-#include "train/loop/callback.hpp"
+#include "train/loop/observer.hpp"
 #include "train/tensor/parameters.hpp"
 
 namespace ddprun::run {
 
 // Writes step and epoch records. The recorder must outlive it.
-std::unique_ptr<train::Callback> record_writer(record::Recorder& recorder);
+std::unique_ptr<train::Observer> record_writer(record::Recorder& recorder);
 
 // On rank 0: the progress bar, and a line for every `log_every` steps and each epoch. While a step, an evaluation or a
 // checkpoint takes long, the bar shows for how long; without a terminal, a line does, every ten seconds at first.
 // epochs: of the whole run; 0 if unknown, because the run counts steps.
-std::unique_ptr<train::Callback> console_progress(int world, int64_t log_every, int64_t epochs);
+std::unique_ptr<train::Observer> console_progress(int world, int64_t log_every, int64_t epochs);
 
 // On rank 0, log.tensorboard: an event file of TensorBoard in the run folder, written while the run goes on: scalars
 // every `log_every` steps and after the last step of an epoch, and those of each epoch. Each call writes to the file,
 // so a killed process loses no more than the steps since then. Throws Error(failure) with path and errno's text if the
 // file cannot be written.
-std::unique_ptr<train::Callback> event_writer(const std::string& run_dir, int world, int64_t log_every);
+std::unique_ptr<train::Observer> event_writer(const std::string& run_dir, int world, int64_t log_every);
 
 // Records the state of this rank's CUDA devices whenever a line is logged. A sample takes about a millisecond per GPU
 // and does not wait for the GPU. Memory peaks count from here on. The recorder must outlive it.
-std::unique_ptr<train::Callback> gpu_watch(const std::vector<torch::Device>& gpus, record::Recorder& recorder,
+std::unique_ptr<train::Observer> gpu_watch(const std::vector<torch::Device>& gpus, record::Recorder& recorder,
                                            int64_t log_every);
 
-// What one rank does wrong on purpose, from [faults] of the config: a callback that makes a fault in forward or
+// What one rank does wrong on purpose, from [faults] of the config: an observer that makes a fault in forward or
 // backward; null if this rank makes none there.
-std::unique_ptr<train::Callback> fault_of(const config::Experiment::Faults& fault, int rank,
+std::unique_ptr<train::Observer> fault_of(const config::Experiment::Faults& fault, int rank,
                                           const std::vector<train::NamedTensor>& parameters);
 
 // `backend`, or a backend that makes a fault in a collective if this rank makes one there.
@@ -50,7 +50,7 @@ std::unique_ptr<CommBackend> with_fault(std::unique_ptr<CommBackend> backend, co
 
 // Reports the current step and phase to the launcher, and the step to the recorder of collectives. From the first step,
 // a signal to stop is only recorded (launch/signals.hpp).
-class LauncherLink final : public train::Callback {
+class LauncherLink final : public train::Observer {
  public:
   // table: where the launcher, or the link between the ranks, reads the progress; null for one rank. recorder: may be
   // null.
@@ -58,7 +58,7 @@ class LauncherLink final : public train::Callback {
       : local_rank_(local_rank), table_(table), recorder_(recorder) {}
 
   void on_phase(Phase phase, int64_t step, int bucket) override;
-  void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, train::LoopState& state) override;
+  void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, const train::LoopState& state) override;
 
   // Whether a signal to this process or the launcher requests a stop: as train::AgreementOptions::stop_requested.
   ExitCode stop_requested() const;

@@ -59,8 +59,18 @@ Evaluation evaluate(Assembly& assembly, Connections& connections, const launch::
   const auto strategy = make_strategy(assembly, connections.ranks, sync.get());
   train::StepOptions step;
   step.channels_last = assembly.experiment().train.channels_last;
-  train::TrainingLoop loop(
-      {*assembly.model, *optimizer, *strategy, connections.ranks, *test, nullptr, test.get(), {}, {}, step});
+  train::TrainingLoop loop({*assembly.model,
+                            *optimizer,
+                            *strategy,
+                            connections.ranks,
+                            *test,
+                            nullptr,
+                            test.get(),
+                            nullptr,
+                            {},
+                            {},
+                            {},
+                            step});
   return loop.evaluate();
 }
 

@@ -18,7 +18,7 @@ namespace {
 }
 
 // Goes wrong in the forward or the backward pass.
-class FaultInStep final : public train::Callback {
+class FaultInStep final : public train::Observer {
  public:
   FaultInStep(const config::Experiment::Faults& fault, torch::Tensor parameter)
       : fault_(fault), parameter_(std::move(parameter)) {}
@@ -96,7 +96,7 @@ void announce(const config::Experiment::Faults& fault) {
 
 }  // namespace
 
-std::unique_ptr<train::Callback> fault_of(const config::Experiment::Faults& fault, int rank,
+std::unique_ptr<train::Observer> fault_of(const config::Experiment::Faults& fault, int rank,
                                           const std::vector<train::NamedTensor>& parameters) {
   if (fault.kind == "none" || is_in_allreduce(fault.kind) || rank != fault.rank) return nullptr;
   announce(fault);

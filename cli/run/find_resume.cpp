@@ -9,7 +9,7 @@
 #include "cli/run/resume.hpp"
 #include "cli/run/run.hpp"
 #include "record/run_dir.hpp"
-#include "train/loop/callback.hpp"
+#include "train/loop/loop_state.hpp"
 
 namespace ddprun::run {
 namespace {

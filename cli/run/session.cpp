@@ -63,7 +63,9 @@ Session::Session(Assembly& assembly, Connections& connections, const launch::Wor
       .train = *loaders_.train,
       .validation = loaders_.validation.get(),
       .test = loaders_.test.get(),
-      .callbacks = make_callbacks(assembly, world, recorder),
+      .checkpoints = checkpoints_.get(),
+      .observers = make_observers(assembly, world, recorder),
+      .policies = make_policies(assembly, world),
       .plan = plan,
       .step = step_options(assembly.loaded, world.size, loaders_.train->steps()),
       .graph = graph_.get(),
@@ -94,55 +96,61 @@ void Session::make_checkpointer(Assembly& assembly, const RunFolder& folder, con
   checkpointer_ = train::run_checkpointer({assembly.model->module(), *optimizer_, parameters_, reducer, world.rank,
                                            own_buffers, gpus, shard_of(*optimizer_, parameters_, world.rank)},
                                           std::move(options));
+  const config::Experiment::Checkpoint& rule = experiment_.checkpoint;
+  checkpoints_ = std::make_unique<train::Checkpoints>(
+      *checkpointer_,
+      train::CheckpointRule{rule.every_epochs, rule.every_steps, rule.on_error == "warn", experiment_.log.every});
 }
 
-std::vector<train::Callback*> Session::make_callbacks(const Assembly& assembly, const launch::World& world,
+std::vector<train::Observer*> Session::make_observers(const Assembly& assembly, const launch::World& world,
                                                       record::Recorder& recorder) {
-  const config::Experiment::Train& training = experiment_.train;
-  const config::Experiment::Checkpoint& checkpoint = experiment_.checkpoint;
-  const int64_t log_every = experiment_.log.every, balance_steps = experiment_.data.balance_steps;
-  const bool on_rank0 = world.rank == 0, may_fail = checkpoint.on_error == "warn";
-  std::vector<train::Callback*> callbacks{&launcher_link_};
-  const auto add = [&](std::unique_ptr<train::Callback> callback) {
-    if (callback == nullptr) return;
-    callbacks.push_back(callback.get());
-    callbacks_.push_back(std::move(callback));
+  const int64_t log_every = experiment_.log.every;
+  const bool on_rank0 = world.rank == 0;
+  const auto add = [this](std::unique_ptr<train::Observer> observer) {
+    if (observer != nullptr) observers_.push_back(std::move(observer));
   };
-
   add(fault_of(experiment_.faults, world.rank, parameters_));
-  if (const bool skip = training.check_gradients == "skip";
-      skip || training.check_gradients == "stop" ||
-      (training.check_gradients == "auto" && assembly.device().is_cpu())) {
-    using Check = train::GradientCheck;
-    add(std::make_unique<Check>(parameters_, skip ? Check::Then::skip : Check::Then::stop));
-  }
-  add(std::make_unique<train::CheckpointCallback>(
-      *checkpointer_, train::CheckpointRule{checkpoint.every_epochs, checkpoint.every_steps, may_fail, log_every}));
-  callbacks.push_back(&agreement_);
-  if (balance_steps > 0) {
-    add(std::make_unique<train::LoadBalance>(balance_steps, [on_rank0](const auto& samples) {
-      if (on_rank0) log_batch_weights(samples);
-    }));
-  }
   add(record_writer(recorder));
   if (on_rank0 && experiment_.log.tensorboard) add(event_writer(recorder.run_dir(), world.size, log_every));
   if (assembly.device().is_cuda()) add(gpu_watch(assembly.devices, recorder, log_every));
-  if (on_rank0) add(console_progress(world.size, log_every, training.epochs.value_or(0)));
+  if (on_rank0) add(console_progress(world.size, log_every, experiment_.train.epochs.value_or(0)));
   if (std::vector<int64_t> steps = steps_to_trace(assembly.loaded, loaders_.train->steps()); !steps.empty()) {
     auto tracer = std::make_unique<train::Tracer>(std::move(steps));
     if (sync_ != nullptr) tracer->trace_allreduces_of(sync_->reducer());
     tracer_ = tracer.get();
     add(std::move(tracer));
   }
-  if (parity_ != nullptr) callbacks.push_back(parity_.get());
-  if (!checkpoint.best.empty()) {
-    add(std::make_unique<train::BestWeights>(*checkpointer_, checkpoint.best, may_fail));
+  std::vector<train::Observer*> all{&launcher_link_};
+  for (const auto& observer : observers_) all.push_back(observer.get());
+  if (parity_ != nullptr) all.push_back(parity_.get());
+  return all;
+}
+
+std::vector<train::Policy*> Session::make_policies(const Assembly& assembly, const launch::World& world) {
+  const config::Experiment::Train& training = experiment_.train;
+  const auto add = [this](auto policy) { policies_.push_back(std::move(policy)); };
+  if (const bool skip = training.check_gradients == "skip";
+      skip || training.check_gradients == "stop" ||
+      (training.check_gradients == "auto" && assembly.device().is_cpu())) {
+    using Check = train::GradientCheck;
+    add(std::make_unique<Check>(parameters_, skip ? Check::Then::skip : Check::Then::stop));
+  }
+  if (experiment_.data.balance_steps > 0) {
+    add(std::make_unique<train::LoadBalance>(experiment_.data.balance_steps,
+                                             [on_rank0 = world.rank == 0](const auto& samples) {
+                                               if (on_rank0) log_batch_weights(samples);
+                                             }));
+  }
+  if (const auto& checkpoint = experiment_.checkpoint; !checkpoint.best.empty()) {
+    add(std::make_unique<train::BestWeights>(*checkpointer_, checkpoint.best, checkpoint.on_error == "warn"));
   }
   if (!training.early_stop.empty()) {
     add(std::make_unique<train::EarlyStop>(
         train::EarlyStopRule{training.early_stop, training.patience, training.min_delta}));
   }
-  return callbacks;
+  std::vector<train::Policy*> all{&agreement_};
+  for (const auto& policy : policies_) all.push_back(policy.get());
+  return all;
 }
 
 }  // namespace ddprun::run

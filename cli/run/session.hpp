@@ -37,8 +37,9 @@ class Session {
  private:
   void make_checkpointer(Assembly& assembly, const RunFolder& folder, const launch::World& world);
   // In call order.
-  std::vector<train::Callback*> make_callbacks(const Assembly& assembly, const launch::World& world,
+  std::vector<train::Observer*> make_observers(const Assembly& assembly, const launch::World& world,
                                                record::Recorder& recorder);
+  std::vector<train::Policy*> make_policies(const Assembly& assembly, const launch::World& world);
 
   const config::Experiment& experiment_;
   const std::vector<train::NamedTensor> parameters_;
@@ -47,11 +48,13 @@ class Session {
   std::unique_ptr<checkpoint::CheckpointFolder> folder_;  // on rank 0
   LauncherLink launcher_link_;
   train::Agreement agreement_;
-  std::vector<std::unique_ptr<train::Callback>> callbacks_;  // further ones
+  std::vector<std::unique_ptr<train::Observer>> observers_;  // further ones
+  std::vector<std::unique_ptr<train::Policy>> policies_;     // further ones
   train::Tracer* tracer_ = nullptr;                          // null unless configured, as parity_ and graph_
   std::unique_ptr<train::ParityLog> parity_;
   std::unique_ptr<train::GradientSync> sync_;  // under ddp
   std::unique_ptr<train::Checkpointer> checkpointer_;
+  std::unique_ptr<train::Checkpoints> checkpoints_;
   std::unique_ptr<train::DeviceGraph> graph_;  // must be destroyed before the backend
   std::unique_ptr<train::Strategy> strategy_;
   std::unique_ptr<Trainer> trainer_;

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "ddprun/comm_backend.hpp"
@@ -36,7 +35,7 @@ class Group {
   template <class Number>
   std::vector<Number> gather(const std::vector<Number>& mine) const {
     std::vector<Number> all(mine.size() * static_cast<std::size_t>(size()));
-    allgather(mine.data(), mine.size(), dtype_of<Number>(), all.data());
+    allgather(mine.data(), mine.size(), dtype_of(Number()), all.data());
     return all;
   }
   // One text of each rank, in rank order, of any length.
@@ -49,13 +48,9 @@ class Group {
   void check() const;
 
  private:
-  template <class Number>
-  static constexpr DType dtype_of() {
-    static_assert(std::is_same_v<Number, double> || std::is_same_v<Number, int64_t> || std::is_same_v<Number, uint8_t>);
-    return std::is_same_v<Number, double>    ? DType::float64
-           : std::is_same_v<Number, int64_t> ? DType::int64
-                                             : DType::uint8;
-  }
+  static constexpr DType dtype_of(double) { return DType::float64; }
+  static constexpr DType dtype_of(int64_t) { return DType::int64; }
+  static constexpr DType dtype_of(uint8_t) { return DType::uint8; }
   void allgather(const void* mine, std::size_t count, DType dtype, void* all) const;
 
   CommBackend* backend_ = nullptr;

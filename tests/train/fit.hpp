@@ -13,19 +13,18 @@
 
 namespace ddprun::train {
 
-// Records what a training reports, and can stop it.
-struct Notes final : Callback {
+// Records what a training reports.
+struct Notes final : Observer {
   void on_phase(Phase phase, int64_t step, int) override {
     phases.push_back(phase);
     phase_step = step;
     at_phase(phase, step);
   }
-  void on_step_end(const record::StepRecord& record, int64_t, LoopState&) override {
+  void on_step_end(const record::StepRecord& record, int64_t, const LoopState&) override {
     steps.push_back(record);
     at_step();
   }
-  void on_epoch_end(const record::EpochRecord& record, LoopState&) override { epochs.push_back(record); }
-  bool should_stop(int64_t step) override { return stop_step > 0 && step >= stop_step; }
+  void on_epoch_end(const record::EpochRecord& record, const LoopState&) override { epochs.push_back(record); }
   bool needs_sync(int64_t step) override { return step == sync_step; }
   std::function<void()> at_step = [] {};
   std::function<void(Phase, int64_t)> at_phase = [](Phase, int64_t) {};
@@ -34,8 +33,13 @@ struct Notes final : Callback {
   std::vector<record::StepRecord> steps;
   std::vector<record::EpochRecord> epochs;
   std::vector<int64_t> samples_per_rank;  // as LoadBalance reported them
-  int64_t stop_step = 0;
   int64_t sync_step = 0;
+};
+
+// Stops a training after a step.
+struct StopAt final : Policy {
+  Decision after_step(int64_t now) override { return {.stop = step > 0 && now >= step ? kInterrupted : std::string()}; }
+  int64_t step = 0;  // 0: never
 };
 
 struct Saved final : Checkpointer {
@@ -62,7 +66,7 @@ struct Saved final : Checkpointer {
   std::vector<int64_t> steps, best;
 };
 
-// The length of a fit, and the settings of its callbacks.
+// The length of a fit, and the settings of its policies.
 struct Job {
   std::optional<int64_t> epochs, steps;
   bool evaluate = true;
@@ -128,16 +132,17 @@ struct Fit {
   }
   // Makes the trainer of such a job and passes it to `use`.
   void with_trainer(const Job& job, Strategy& strategy, comm::Group ranks, const std::function<void(Trainer&)>& use) {
-    CheckpointCallback checkpoints(saved, job.checkpoint);
+    Checkpoints checkpoints(saved, job.checkpoint);
     BestWeights best(saved, job.best, job.checkpoint.may_fail);
     LoadBalance balance(job.balance_steps, [this](const auto& samples) { notes.samples_per_rank = samples; });
     EarlyStop early_stop(job.early_stop);
-    std::vector<Callback*> callbacks{&checkpoints};
-    if (job.balance_steps > 0) callbacks.push_back(&balance);
-    callbacks.push_back(&notes);
-    callbacks.insert(callbacks.end(), more.begin(), more.end());
-    if (!job.best.empty()) callbacks.push_back(&best);
-    if (!job.early_stop.metric.empty()) callbacks.push_back(&early_stop);
+    std::vector<Observer*> all_observers{&notes};
+    all_observers.insert(all_observers.end(), observers.begin(), observers.end());
+    std::vector<Policy*> all_policies{&stop_at};
+    all_policies.insert(all_policies.end(), policies.begin(), policies.end());
+    if (job.balance_steps > 0) all_policies.push_back(&balance);
+    if (!job.best.empty()) all_policies.push_back(&best);
+    if (!job.early_stop.metric.empty()) all_policies.push_back(&early_stop);
     TrainingLoop loop({*model,
                        *optimizer,
                        strategy,
@@ -145,7 +150,9 @@ struct Fit {
                        *loader,
                        validation.get(),
                        test.get(),
-                       callbacks,
+                       &checkpoints,
+                       all_observers,
+                       all_policies,
                        {job.epochs, job.steps, job.evaluate},
                        step,
                        graph});
@@ -184,13 +191,15 @@ struct Fit {
   std::unique_ptr<torch::optim::Optimizer> optimizer;
   std::unique_ptr<DataLoader> loader, validation, test;
   Notes notes;
+  StopAt stop_at;
   Saved saved;
   StepOptions step;
   std::chrono::milliseconds timeout{30'000};  // of each collective
   ReducerOptions reducer_options;
   bool broadcast_buffers = true;
   std::function<void(BucketedReducer&)> at_reducer = [](BucketedReducer&) {};
-  std::vector<Callback*> more;  // in addition to those of the job
+  std::vector<Observer*> observers;  // in addition to `notes`
+  std::vector<Policy*> policies;     // in addition to those of the job
   DeviceGraph* graph = nullptr;
 };
 

@@ -33,7 +33,7 @@ int64_t steps_to_next_exchange(int64_t steps, double seconds) {
 
 Agreement::Agreement(AgreementOptions options) : options_(with_clock(std::move(options))) {}
 
-void Agreement::on_fit_start(LoopState& state) {
+void Agreement::start(LoopState& state) {
   state_ = &state;
   last_ = state.at.step;
   next_ = last_ + 1;
@@ -47,13 +47,10 @@ bool Agreement::needs_sync(int64_t step) {
   return step == next_ && state_->ranks.size() > 1;
 }
 
-bool Agreement::should_stop(int64_t step) {
+Decision Agreement::after_step(int64_t step) {
   if (step >= next_) exchange(step);
-  return stopped_by_ != ExitCode::ok;
-}
-
-bool Agreement::needs_checkpoint(int64_t step) {
-  return checkpoint_due_ && step == last_;
+  return {.checkpoint = checkpoint_due_ && step == last_,
+          .stop = stopped_by_ != ExitCode::ok ? kInterrupted : std::string()};
 }
 
 void Agreement::exchange(int64_t step) {

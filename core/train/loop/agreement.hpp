@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "ddprun/error.hpp"
-#include "train/loop/callback.hpp"
+#include "train/loop/policy.hpp"
 
 namespace ddprun::train {
 
@@ -23,16 +23,14 @@ int64_t steps_to_next_exchange(int64_t steps, double seconds);
 
 // Every few steps the ranks exchange their requests (one allgather of a few numbers), so all ranks decide the same for
 // the same step. All compute the step of the next exchange from rank 0's clock. A single rank decides after every step.
-// An exchange happens outside CUDA graphs, when no step is pending. Must come after CheckpointCallback in the list of
-// callbacks.
-class Agreement final : public Callback {
+// An exchange happens outside CUDA graphs, when no step is pending.
+class Agreement final : public Policy {
  public:
   explicit Agreement(AgreementOptions options);
 
-  void on_fit_start(LoopState& state) override;
+  void start(LoopState& state) override;
   bool needs_sync(int64_t step) override;
-  bool should_stop(int64_t step) override;
-  bool needs_checkpoint(int64_t step) override;
+  Decision after_step(int64_t step) override;
 
   // Why the ranks stopped: interrupted or terminated. ok if they did not. Equal on all ranks.
   ExitCode stopped_by() const { return stopped_by_; }

@@ -34,27 +34,23 @@ bool written(bool may_fail, Work work) {
 
 }  // namespace
 
-void CheckpointCallback::on_fit_start(LoopState& state) {
+void Checkpoints::resume(LoopState& state) {
   comm::with_heartbeat(state.ranks, "reading the checkpoint", [&] { state.at = checkpointer_.restore(); });
   checkpointer_.restore_together();
 }
 
-void CheckpointCallback::on_checkpoint(LoopState& state) {
+void Checkpoints::after_step(LoopState& state) {
   const bool often = rule_.every_steps > 0 && rule_.every_steps < rule_.log_every;
   const bool ends_epoch = state.at.step_of_epoch >= state.train.steps();
   commit(state, often && !ends_epoch ? log::Level::debug : log::Level::info);
 }
 
-void CheckpointCallback::on_epoch_trained(LoopState& state) {
+void Checkpoints::after_epoch(LoopState& state) {
   const int64_t epochs = state.at.epoch + 1;
   if ((rule_.every_epochs > 0 && epochs % rule_.every_epochs == 0) || state.ends_after(epochs)) commit(state);
 }
 
-void CheckpointCallback::on_fit_end(LoopState& state) {
-  if (state.stopped == kEarlyStop) commit(state);
-}
-
-void CheckpointCallback::commit(LoopState& state, log::Level level) {
+void Checkpoints::commit(LoopState& state, log::Level level) {
   if (committed_ == state.at.step) return;
   const std::string doing = "saving a checkpoint";
   state.monitor.phase(Phase::checkpoint);
@@ -71,7 +67,7 @@ void CheckpointCallback::commit(LoopState& state, log::Level level) {
   });
 }
 
-void BestWeights::on_epoch_end(const record::EpochRecord& record, LoopState& state) {
+Decision BestWeights::after_epoch(const record::EpochRecord& record, LoopState& state) {
   comm::with_heartbeat_on_rank0(state.ranks, "saving the best weights", [&] {
     const double value = needed_metric(record, metric_, "checkpoint.best");
     const auto best = state.at.numbers.find(kBestValue);
@@ -84,6 +80,7 @@ void BestWeights::on_epoch_end(const record::EpochRecord& record, LoopState& sta
     state.at.numbers[kBestValue] = value;
     state.at.numbers[kBestEpoch] = static_cast<double>(record.epoch);
   });
+  return {};
 }
 
 namespace {

@@ -1,4 +1,4 @@
-// Checkpointer: saves the state of a training and restores it. And the callbacks that use it.
+// Checkpointer: saves the state of a training and restores it. And what decides when.
 #pragma once
 
 #include <torch/torch.h>
@@ -13,7 +13,7 @@
 
 #include "base/log.hpp"
 #include "checkpoint/folder.hpp"
-#include "train/loop/callback.hpp"
+#include "train/loop/policy.hpp"
 #include "train/tensor/parameters.hpp"
 
 namespace ddprun::train {
@@ -49,38 +49,39 @@ struct CheckpointRule {
   int64_t log_every = 1;
 };
 
-// Resumes the training. Commits by the rule, when another callback needs a checkpoint, and when training ends. After an
-// epoch it commits before the evaluation, so that an interrupted evaluation loses no progress. Must be first in the
-// list of callbacks.
-class CheckpointCallback final : public Callback {
+// Resumes the training. Commits by the rule, when a policy decides so, and when training ends. All functions but
+// is_due() are collective.
+class Checkpoints {
  public:
-  CheckpointCallback(Checkpointer& checkpointer, CheckpointRule rule) : checkpointer_(checkpointer), rule_(rule) {}
+  Checkpoints(Checkpointer& checkpointer, CheckpointRule rule) : checkpointer_(checkpointer), rule_(rule) {}
 
-  void on_fit_start(LoopState& state) override;
-  bool needs_checkpoint(int64_t step) override { return rule_.every_steps > 0 && step % rule_.every_steps == 0; }
-  void on_checkpoint(LoopState& state) override;
-  void on_epoch_trained(LoopState& state) override;
-  // EarlyStop may end the training after on_epoch_trained(), so the last commit happens here.
-  void on_fit_end(LoopState& state) override;
-
- private:
+  // Sets state.at to the position to resume from.
+  void resume(LoopState& state);
+  // Whether the rule demands a commit after this step.
+  bool is_due(int64_t step) const { return rule_.every_steps > 0 && step % rule_.every_steps == 0; }
+  // Commits after a step. All steps have been reported, and `state.at` is complete.
+  void after_step(LoopState& state);
+  // After the steps of an epoch, or of the part of an epoch before a stop. It comes before the evaluation, so that an
+  // interrupted evaluation loses no progress.
+  void after_epoch(LoopState& state);
   // Once per step.
   void commit(LoopState& state, log::Level level = log::Level::info);
 
+ private:
   Checkpointer& checkpointer_;
   const CheckpointRule rule_;
   int64_t committed_ = -1;  // the step of the last commit
 };
 
-// Keeps the weights of the best epoch by a metric (policies.hpp). Must come before EarlyStop in the list of
-// callbacks.
-class BestWeights final : public Callback {
+// Keeps the weights of the best epoch by a metric (policies.hpp). Must come before EarlyStop, whose last checkpoint
+// says which epoch is the best.
+class BestWeights final : public Policy {
  public:
   // may_fail: as in CheckpointRule.
   BestWeights(Checkpointer& checkpointer, std::string metric, bool may_fail = false)
       : checkpointer_(checkpointer), metric_(std::move(metric)), may_fail_(may_fail) {}
 
-  void on_epoch_end(const record::EpochRecord& record, LoopState& state) override;
+  Decision after_epoch(const record::EpochRecord& record, LoopState& state) override;
 
  private:
   Checkpointer& checkpointer_;

@@ -12,7 +12,7 @@
 #include "comm/group.hpp"
 #include "ddprun/records.hpp"
 #include "ddprun/reducer.hpp"
-#include "train/loop/callback.hpp"
+#include "train/loop/observer.hpp"
 #include "train/tensor/parameters.hpp"
 
 namespace ddprun::train {
@@ -38,7 +38,7 @@ class UlpDistance {
 
 // parity-rank<N>.jsonl: digests of gradients and weights of the first steps, to find where two runs start to differ.
 // Single-threaded. Writing throws Error(failure) with the path and errno's text.
-class ParityLog final : public Callback {
+class ParityLog final : public Observer {
  public:
   // Logs the first `steps` steps of this run. The constructor creates the file.
   ParityLog(const std::string& run_dir, int rank, std::vector<NamedTensor> parameters, int64_t steps);

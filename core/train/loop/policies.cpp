@@ -32,10 +32,9 @@ const std::string kBest = "early_stop.best", kWaited = "early_stop.waited";
 
 }  // namespace
 
-void EarlyStop::on_epoch_end(const record::EpochRecord& record, LoopState& state) {
-  if (state.ends_after(record.epoch) || !should_stop_after(record, state.at.numbers)) return;
-  state.stop = true;
-  state.stopped = kEarlyStop;
+Decision EarlyStop::after_epoch(const record::EpochRecord& record, LoopState& state) {
+  if (state.ends_after(record.epoch) || !should_stop_after(record, state.at.numbers)) return {};
+  return {.checkpoint = true, .stop = kEarlyStop};
 }
 
 bool EarlyStop::should_stop_after(const record::EpochRecord& epoch, std::map<std::string, double>& numbers) const {
@@ -59,7 +58,7 @@ bool is_finite(const torch::Tensor& gradient) {
 
 }  // namespace
 
-bool GradientCheck::should_skip_step(int64_t step) {
+bool GradientCheck::skips_step(int64_t step) {
   const torch::NoGradGuard no_grad;
   const auto bad = [](const NamedTensor& parameter) {
     const torch::Tensor& gradient = parameter.tensor.grad();
@@ -77,11 +76,11 @@ bool GradientCheck::should_skip_step(int64_t step) {
   return true;
 }
 
-void LoadBalance::on_fit_start(LoopState& state) {
+void LoadBalance::start(LoopState& state) {
   if (state.at.numbers.contains(speed_name(0))) apply(state);
 }
 
-void LoadBalance::on_step_end(const record::StepRecord& record, int64_t, LoopState& state) {
+void LoadBalance::on_step_end(const record::StepRecord& record, LoopState& state) {
   if (state.ranks.size() == 1 || state.at.numbers.contains(speed_name(0))) return;
   add(record);
   if (seen_ < steps_) return;

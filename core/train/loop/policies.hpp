@@ -1,4 +1,4 @@
-// Callbacks that decide: EarlyStop, GradientCheck and LoadBalance. And the metrics that compare epochs.
+// EarlyStop, GradientCheck and LoadBalance. And the metrics that compare epochs.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ddprun/records.hpp"
-#include "train/loop/callback.hpp"
+#include "train/loop/policy.hpp"
 #include "train/tensor/parameters.hpp"
 
 namespace ddprun::train {
@@ -27,12 +27,12 @@ struct EarlyStopRule {
   double min_delta = 0;  // an epoch improves if its metric is better than the best one by more than this
 };
 
-// Must be last in the list of callbacks, so that the others have handled the epoch before training ends.
-class EarlyStop final : public Callback {
+// Ends the training with a checkpoint.
+class EarlyStop final : public Policy {
  public:
   explicit EarlyStop(EarlyStopRule rule) : rule_(std::move(rule)) {}
 
-  void on_epoch_end(const record::EpochRecord& record, LoopState& state) override;
+  Decision after_epoch(const record::EpochRecord& record, LoopState& state) override;
 
   // True if this epoch is the patience-th in a row without an improvement. Call it after each epoch. Its state is kept
   // in `numbers` (Position::numbers). All ranks get the same answer, because the metrics of an epoch are equal on all
@@ -45,7 +45,7 @@ class EarlyStop final : public Callback {
 
 // Finds gradients that are NaN or infinite before the optimizer uses them. Works on averaged gradients, which are equal
 // on all ranks. So all ranks find the same gradient in the same step.
-class GradientCheck final : public Callback {
+class GradientCheck final : public Policy {
  public:
   enum class Then { stop, skip };
 
@@ -53,7 +53,7 @@ class GradientCheck final : public Callback {
   // names the parameter. Skip: the optimizer leaves out the step, and a warning names the parameter.
   GradientCheck(std::vector<NamedTensor> parameters, Then then) : parameters_(std::move(parameters)), then_(then) {}
 
-  bool should_skip_step(int64_t step) override;
+  bool skips_step(int64_t step) override;
 
  private:
   const std::vector<NamedTensor> parameters_;
@@ -62,15 +62,15 @@ class GradientCheck final : public Callback {
 
 // Measures the speed of every rank in the first steps of a run, and sets the batch weights from these speeds. A resumed
 // run uses the speeds that were measured before.
-class LoadBalance final : public Callback {
+class LoadBalance final : public Policy {
  public:
   // steps: number of steps to measure, at least 1. If there are several, the first does not count, because its memory
   // is new. on_change(samples) is called with the samples of a full step by rank when they change; it may be empty.
   LoadBalance(int64_t steps, std::function<void(const std::vector<int64_t>& samples)> on_change)
       : steps_(steps), on_change_(std::move(on_change)) {}
 
-  void on_fit_start(LoopState& state) override;
-  void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, LoopState& state) override;
+  void start(LoopState& state) override;
+  void on_step_end(const record::StepRecord& record, LoopState& state) override;
 
  private:
   void add(const record::StepRecord& step);

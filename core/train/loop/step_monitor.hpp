@@ -3,22 +3,23 @@
 
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 #include "ddprun/records.hpp"
-#include "train/loop/callback.hpp"
+#include "train/loop/observer.hpp"
 #include "train/loop/step_timer.hpp"
 
 namespace ddprun::train {
 
-// Single-threaded. The callbacks must outlive it.
+// Single-threaded. The observers must outlive it.
 class StepMonitor {
  public:
-  StepMonitor(torch::Device device, Callback& callbacks) : timer(device), callbacks_(callbacks) {}
+  StepMonitor(torch::Device device, const std::vector<Observer*>& observers) : timer(device), observers_(observers) {}
 
   // A phase of the current step begins. bucket: of an allreduce.
-  void phase(Phase phase, int bucket = -1) { callbacks_.on_phase(phase, step, bucket); }
+  void phase(Phase phase, int bucket = -1) { report(phase, step, bucket); }
   // A phase of another step begins: of the next one, or of one that the GPU is still executing.
-  void phase_of(int64_t other, Phase phase) { callbacks_.on_phase(phase, other, -1); }
+  void phase_of(int64_t other, Phase phase) { report(phase, other, -1); }
 
   void begin(record::StepRecord& record) {
     record_ = &record;
@@ -38,7 +39,11 @@ class StepMonitor {
   StepTimer timer;
 
  private:
-  Callback& callbacks_;
+  void report(Phase phase, int64_t of_step, int bucket) {
+    for (Observer* each : observers_) each->on_phase(phase, of_step, bucket);
+  }
+
+  const std::vector<Observer*>& observers_;
   record::StepRecord* record_ = nullptr;  // of the current step
 };
 

@@ -1,5 +1,6 @@
 #include "train/loop/step_runner.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ddprun/error.hpp"
@@ -65,14 +66,16 @@ void StepRunner::update_weights(record::StepRecord& record, StepResults& results
       !precision_.unscale(gradients_of(optimizer_), ranks_, record, results.scale, results.overflow)) {
     return;
   }
-  if (callbacks_.should_skip_step(monitor_.step)) {
+  const bool skips =
+      std::any_of(policies_.begin(), policies_.end(), [this](Policy* each) { return each->skips_step(monitor_.step); });
+  if (skips) {
     record.skipped = 1;
     return;
   }
   if (options_.clip_norm > 0) clip_norm(gradients_of(optimizer_), options_.clip_norm);
-  callbacks_.before_optimizer_step(monitor_.step);
+  for (Observer* each : observers_) each->before_optimizer_step(monitor_.step);
   optimizer_.step();
-  callbacks_.after_optimizer_step(monitor_.step);
+  for (Observer* each : observers_) each->after_optimizer_step(monitor_.step);
 }
 
 void StepRunner::read(const StepResults& results, record::StepRecord& record) {

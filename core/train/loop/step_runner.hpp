@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "train/loop/data_loader.hpp"
+#include "train/loop/policy.hpp"
 #include "train/loop/step_timer.hpp"
 #include "train/loop/strategy.hpp"
 #include "train/optim/optimizers.hpp"
@@ -32,15 +34,17 @@ struct Outcome {
 class StepRunner {
  public:
   // deferred: the loss stays on the device, in the results, instead of being read into the record.
-  StepRunner(Model& model, torch::optim::Optimizer& optimizer, Strategy& strategy, comm::Group& ranks,
-             Precision& precision, StepMonitor& monitor, Callback& callbacks, const StepOptions& options, bool deferred)
+  StepRunner(Model& model, torch::optim::Optimizer& optimizer, Strategy& strategy, const comm::Group& ranks,
+             Precision& precision, StepMonitor& monitor, const std::vector<Observer*>& observers,
+             const std::vector<Policy*>& policies, const StepOptions& options, bool deferred)
       : model_(model),
         optimizer_(optimizer),
         strategy_(strategy),
         ranks_(ranks),
         precision_(precision),
         monitor_(monitor),
-        callbacks_(callbacks),
+        observers_(observers),
+        policies_(policies),
         options_(options),
         deferred_(deferred) {}
 
@@ -60,10 +64,11 @@ class StepRunner {
   Model& model_;
   torch::optim::Optimizer& optimizer_;
   Strategy& strategy_;
-  comm::Group& ranks_;
+  const comm::Group& ranks_;
   Precision& precision_;
   StepMonitor& monitor_;
-  Callback& callbacks_;
+  const std::vector<Observer*>& observers_;
+  const std::vector<Policy*>& policies_;
   const StepOptions& options_;
   const bool deferred_;
 };

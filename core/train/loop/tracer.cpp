@@ -91,7 +91,7 @@ void Tracer::on_phase(Phase phase, int64_t step, int bucket) {
   begin_phase(phase == Phase::allreduce ? "wait" : name_of(phase), bucket);
 }
 
-void Tracer::on_step_end(const record::StepRecord& record, int64_t, LoopState&) {
+void Tracer::on_step_end(const record::StepRecord& record, int64_t, const LoopState&) {
   if (!profiler_.running()) return;
   end_phase();
   for (record::Span& span : profiler_.stop()) done_.push_back(std::move(span));

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "record/trace.hpp"
-#include "train/loop/callback.hpp"
+#include "train/loop/observer.hpp"
 #include "train/reduce/bucketed_reducer.hpp"
 
 namespace ddprun::train {
@@ -40,7 +40,7 @@ class OpProfiler {
 // Of each chosen step: its phases, the allreduce of each bucket and when the bucket was full ("ready", a span without
 // length; not on a GPU), and every operation of LibTorch. Other steps cost
 // nothing. Single-threaded.
-class Tracer final : public Callback {
+class Tracer final : public Observer {
  public:
   // steps: numbers in the run, from 1.
   explicit Tracer(std::vector<int64_t> steps) : steps_(std::move(steps)) {}
@@ -49,7 +49,7 @@ class Tracer final : public Callback {
 
   void on_phase(Phase phase, int64_t step, int bucket) override;
   bool needs_sync(int64_t step) override;
-  void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, LoopState& state) override;
+  void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, const LoopState& state) override;
 
   // The trace of all steps so far.
   record::RankTrace trace() const;

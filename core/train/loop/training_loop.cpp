@@ -20,10 +20,6 @@ FusedOptimizer* fused(const TrainerDeps& deps, bool on_gpu) {
   return needed ? dynamic_cast<FusedOptimizer*>(&deps.optimizer) : nullptr;
 }
 
-double largest(const std::vector<double>& values) {
-  return *std::max_element(values.begin(), values.end());
-}
-
 }  // namespace
 
 int64_t LoopState::complete_epochs() const {
@@ -35,11 +31,10 @@ TrainingLoop::TrainingLoop(TrainerDeps deps)
       device_(device_of(deps_.model.module())),
       defers_(!device_.is_cpu()),
       fused_(fused(deps_, defers_)),
-      callbacks_(deps_.callbacks),
-      monitor_(device_, callbacks_),
+      monitor_(device_, deps_.observers),
       precision_(deps_.step.amp, device_, fused_),
-      runner_(deps_.model, deps_.optimizer, deps_.strategy, deps_.ranks, precision_, monitor_, callbacks_, deps_.step,
-              defers_),
+      runner_(deps_.model, deps_.optimizer, deps_.strategy, deps_.ranks, precision_, monitor_, deps_.observers,
+              deps_.policies, deps_.step, defers_),
       state_{.plan = deps_.plan,
              .ranks = deps_.ranks,
              .train = deps_.train,
@@ -61,22 +56,23 @@ record::Summary TrainingLoop::fit() {
     if (state_.at.epoch != epochs) state_.at = {monitor_.step, epochs, 0, {}, state_.at.numbers};
     record::EpochRecord record = train_epoch();
     ++epochs;
-    callbacks_.on_epoch_trained(state_);
+    if (deps_.checkpoints != nullptr) deps_.checkpoints->after_epoch(state_);
     if (state_.stopped.empty()) {
       evaluate_epoch(record);
       record.seconds = clock.total();
-      callbacks_.on_epoch_end(record, state_);
+      end_epoch(record);
     }
     last_epoch_ = record;
   }
-  callbacks_.on_fit_end(state_);
+  for (Observer* each : deps_.observers) each->on_fit_end();
   return summarize();
 }
 
 void TrainingLoop::start() {
   monitor_.phase_of(0, Phase::setup);
   deps_.strategy.prepare();
-  callbacks_.on_fit_start(state_);
+  if (deps_.checkpoints != nullptr) deps_.checkpoints->resume(state_);
+  for (Policy* each : deps_.policies) each->start(state_);
   precision_.restore(state_.at.numbers);
   monitor_.step = first_step_ = state_.at.step;
 }
@@ -90,20 +86,49 @@ record::EpochRecord TrainingLoop::train_epoch() {
   deps_.train.start(state_.at.epoch, state_.at.step_of_epoch);
   monitor_.timer.restart();
   while (!state_.stop) {
-    if (defers_ && callbacks_.needs_sync(monitor_.step + 1)) flush();
+    if (defers_ && needs_sync(monitor_.step + 1)) flush();
     monitor_.phase_of(monitor_.step + 1, Phase::data);
     Stopwatch wait;
     if (!next(batch)) break;
     train_step(batch, wait.lap());
-    if (callbacks_.should_stop(monitor_.step)) state_.stopped = kInterrupted;
+    const Decision decision = decide_after_step();
+    state_.stopped = decision.stop;
     state_.stop = !state_.stopped.empty() || (deps_.plan.steps && monitor_.step >= *deps_.plan.steps);
-    if (!state_.stop && callbacks_.needs_checkpoint(monitor_.step)) saving += checkpoint();
+    if (!state_.stop && decision.checkpoint && deps_.checkpoints != nullptr) saving += checkpoint();
   }
   flush_state();
   monitor_.phase(Phase::barrier);
   deps_.ranks.barrier();
   totals_.seconds += clock.total() - saving;
   return sum_epoch();
+}
+
+bool TrainingLoop::needs_sync(int64_t step) const {
+  const auto asks = [step](auto* each) { return each->needs_sync(step); };
+  return std::any_of(deps_.observers.begin(), deps_.observers.end(), asks) ||
+         std::any_of(deps_.policies.begin(), deps_.policies.end(), asks);
+}
+
+Decision TrainingLoop::decide_after_step() {
+  Decision all{.checkpoint = deps_.checkpoints != nullptr && deps_.checkpoints->is_due(monitor_.step)};
+  for (Policy* each : deps_.policies) {
+    const Decision one = each->after_step(monitor_.step);
+    all.checkpoint = all.checkpoint || one.checkpoint;
+    if (!one.stop.empty()) all.stop = one.stop;
+  }
+  return all;
+}
+
+void TrainingLoop::end_epoch(const record::EpochRecord& record) {
+  for (Observer* each : deps_.observers) each->on_epoch_end(record, state_);
+  for (Policy* each : deps_.policies) {
+    const Decision decision = each->after_epoch(record, state_);
+    if (!decision.stop.empty()) {
+      state_.stop = true;
+      state_.stopped = decision.stop;
+    }
+    if (decision.checkpoint && deps_.checkpoints != nullptr) deps_.checkpoints->commit(state_);
+  }
 }
 
 // Completes state_.at after the steps so far.
@@ -117,7 +142,7 @@ void TrainingLoop::flush_state() {
 double TrainingLoop::checkpoint() {
   flush_state();
   const Stopwatch clock;
-  callbacks_.on_checkpoint(state_);
+  deps_.checkpoints->after_step(state_);
   monitor_.timer.restart();
   return clock.total();
 }
@@ -180,7 +205,7 @@ void TrainingLoop::report_or_defer(PendingStep step) {
   if (!defers_) return report(step);
   flush();
   pending_ = std::move(step);
-  if (callbacks_.needs_sync(monitor_.step)) flush();
+  if (needs_sync(monitor_.step)) flush();
 }
 
 // Waits until the GPU has completed the pending step, and reports it.
@@ -202,7 +227,8 @@ void TrainingLoop::report(PendingStep& step) {
   step.record.complete();
   totals_.add(step.record);
   state_.at.totals.add(step.record);
-  callbacks_.on_step_end(step.record, step.step_of_epoch, state_);
+  for (Observer* each : deps_.observers) each->on_step_end(step.record, step.step_of_epoch, state_);
+  for (Policy* each : deps_.policies) each->on_step_end(step.record, state_);
 }
 
 record::EpochRecord TrainingLoop::sum_epoch() const {
@@ -235,8 +261,8 @@ record::Summary TrainingLoop::summarize() {
     summary.best_epoch = static_cast<int64_t>(best->second);
   }
   summary.world = ranks.size();
-  summary.peak_memory_bytes =
-      static_cast<int64_t>(largest(ranks.gather(std::vector{static_cast<double>(record::peak_memory_bytes())})));
+  const std::vector<int64_t> peaks = ranks.gather(std::vector<int64_t>{record::peak_memory_bytes()});
+  summary.peak_memory_bytes = *std::max_element(peaks.begin(), peaks.end());
   summary.learned = deps_.model.learned();
   deps_.strategy.summarize(totals_, steps_here(), summary);
   const double comm = std::fmax(summary.split.comm, 0);  // 0 if there is none

@@ -1,5 +1,5 @@
 // TrainingLoop: runs steps, epochs and evaluations in order until training ends. The parts that differ between
-// trainings are objects that it calls: Strategy, Precision, GraphRunner and the callbacks.
+// trainings are objects that it calls: Strategy, Precision, GraphRunner, observers and policies.
 //
 // On a GPU, a step is reported after the next step has been queued, so that the GPU never waits for the host. All steps
 // of an epoch are reported before the epoch ends. On a CPU, a step is reported when it is done.
@@ -12,9 +12,11 @@
 
 #include "ddprun/trainer.hpp"
 #include "train/device/device_graph.hpp"
-#include "train/loop/callback.hpp"
+#include "train/loop/checkpointing.hpp"
 #include "train/loop/data_loader.hpp"
 #include "train/loop/graph_runner.hpp"
+#include "train/loop/observer.hpp"
+#include "train/loop/policy.hpp"
 #include "train/loop/step_monitor.hpp"
 #include "train/loop/step_runner.hpp"
 #include "train/loop/strategy.hpp"
@@ -26,11 +28,13 @@ struct TrainerDeps {
   Model& model;
   torch::optim::Optimizer& optimizer;
   Strategy& strategy;
-  comm::Group& ranks;
+  const comm::Group& ranks;
   DataLoader& train;
   DataLoader* validation;            // null: none; its samples are fetched as in kPlainEpoch
   DataLoader* test;                  // null: none
-  std::vector<Callback*> callbacks;  // in call order
+  Checkpoints* checkpoints;          // null: none
+  std::vector<Observer*> observers;  // in call order, as the policies
+  std::vector<Policy*> policies;
   Plan plan;
   StepOptions step = {};
   // Null: no CUDA graph. Otherwise an empty graph: full steps are recorded into it and replayed. Requires a GPU, an
@@ -48,7 +52,10 @@ class TrainingLoop final : public Trainer {
 
  private:
   void start();
+  bool needs_sync(int64_t step) const;
   record::EpochRecord train_epoch();
+  Decision decide_after_step();
+  void end_epoch(const record::EpochRecord& record);
   bool next(TensorBatch& batch);
   void train_step(const TensorBatch& batch, double waited);
   void run(const TensorBatch& batch, PendingStep& step);
@@ -68,7 +75,6 @@ class TrainingLoop final : public Trainer {
   const torch::Device device_;   // of the model
   const bool defers_;            // a step is reported after the next one has been queued
   FusedOptimizer* const fused_;  // the optimizer if the GPU itself skips or counts its steps; otherwise null
-  CallbackList callbacks_;
   StepMonitor monitor_;
   Precision precision_;
   StepRunner runner_;

@@ -16,10 +16,7 @@ namespace {
 
 std::string with_commas(const std::set<std::string_view>& names) {
   std::string text;
-  for (const std::string_view name : names) {
-    if (!text.empty()) text += ", ";
-    text += name;
-  }
+  for (const std::string_view name : names) text.append(text.empty() ? "" : ", ").append(name);
   return text;
 }
 

@@ -27,7 +27,7 @@ struct Agreed {
                    .checkpoint_seconds = checkpoint_seconds,
                    .clock = [this] { return time; }}) {
     fit.notes.at_step = [this, seconds_per_step] { time += seconds_per_step; };
-    fit.more = {&agreement};
+    fit.policies = {&agreement};
   }
 
   record::Summary run(CommBackend& backend) {

@@ -278,7 +278,7 @@ TEST_CASE("a loss that is not finite is reported with its own step, and nothing 
 
 TEST_CASE("a fit that is stopped reports all its steps, and commits the last") {
   auto fit = fit_on<LineModel>(kGpu);
-  fit.notes.stop_step = 2;
+  fit.stop_at.step = 2;
   const auto summary = fit.run_single(epochs(3));
   CHECK(summary.stopped == "interrupted");
   CHECK(fit.notes.steps.size() == 2);
@@ -286,7 +286,7 @@ TEST_CASE("a fit that is stopped reports all its steps, and commits the last") {
   CHECK(fit.saved.positions.at(0).totals.samples == 12);
 }
 
-TEST_CASE("a step is reported during the next one, or immediately if a callback requests it") {
+TEST_CASE("a step is reported during the next one, or immediately if an observer requests it") {
   auto fit = fit_on<LineModel>(kGpu);
   fit.notes.sync_step = 3;
   std::vector<std::size_t> reported;  // before each step begins

@@ -21,18 +21,18 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std:
 
 TEST_CASE("finite gradients pass, even if their sum overflows") {
   GradientCheck check({parameter("a", {1, -2, 3}), parameter("b", {kMax, kMax}), parameter("empty", {})}, Then::stop);
-  CHECK_FALSE(check.should_skip_step(1));
+  CHECK_FALSE(check.skips_step(1));
 }
 
 TEST_CASE("a parameter without a gradient passes") {
   GradientCheck check({{"a", torch::zeros({2}, torch::requires_grad())}}, Then::stop);
-  CHECK_FALSE(check.should_skip_step(1));
+  CHECK_FALSE(check.skips_step(1));
 }
 
 TEST_CASE("the first gradient that is not finite is named") {
   const auto stopped = [](std::vector<NamedTensor> parameters) {
     GradientCheck check(std::move(parameters), Then::stop);
-    return error_of([&] { check.should_skip_step(3); });
+    return error_of([&] { check.skips_step(3); });
   };
   CHECK(stopped({parameter("a", {1}), parameter("b", {1, kNan}), parameter("c", {kNan})}) ==
         "1: the gradient of b is nan; a smaller optimizer.lr usually helps; the weights are those before this step");
@@ -42,7 +42,7 @@ TEST_CASE("the first gradient that is not finite is named") {
 
 TEST_CASE("with skip, the step is left out") {
   GradientCheck check({parameter("a", {kNan})}, Then::skip);
-  CHECK(check.should_skip_step(1));
+  CHECK(check.skips_step(1));
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ std::vector<NamedTensor> parameters_of(Fit<LineModel>& fit) {
 // A ddp fit that writes its parity log into `dir`.
 void fit_with_parity(Fit<LineModel>& fit, CommBackend& backend, const std::string& dir, Job plan) {
   ParityLog log(dir, fit.rank, parameters_of(fit), 2);
-  fit.more = {&log};
+  fit.observers = {&log};
   fit.run_ddp(plan, backend, {}, [&](BucketedReducer& reducer) {
     return parity_reducer(reducer, {backend, kDeadline}, parameters_of(fit), log);
   });
@@ -126,7 +126,7 @@ TEST_CASE("wrong averages are detected") {
   const auto backend = comm::single_process_backend();
   Fit<LineModel> fit(0, 1, 20, 5, Last::pad);
   ParityLog log(dir.path(), 0, parameters_of(fit), 1);
-  fit.more = {&log};
+  fit.observers = {&log};
   std::optional<WrongReducer> wrong;
   fit.run_ddp(steps(1), *backend, {}, [&](BucketedReducer& reducer) {
     wrong.emplace(reducer, parameters_of(fit));
@@ -145,7 +145,7 @@ TEST_CASE("a fit on one device has digests and no distances") {
   Fit<LineModel> fit(0, 1, 20, 5, Last::pad);
   {
     ParityLog log(dir.path(), 0, parameters_of(fit), 1);
-    fit.more = {&log};
+    fit.observers = {&log};
     fit.run_single(steps(1));
   }
   const auto records = tools::read_parity(dir.path(), 1).at(0);

@@ -42,7 +42,7 @@ bool within(const Span& inner, const Span& outer, int64_t slack) {
 TEST_CASE("a traced step has its phases and operations, on our clock; other steps have none") {
   Fit<LineModel> fit(0, 1, 12, 4, Last::pad);
   Tracer tracer({2, 4});
-  fit.more = {&tracer};
+  fit.observers = {&tracer};
   fit.run_single(epochs(2));
 
   const auto trace = tracer.trace();
@@ -65,7 +65,7 @@ TEST_CASE("a traced step has its phases and operations, on our clock; other step
 TEST_CASE("nothing is traced if no step is chosen") {
   Fit<LineModel> fit(0, 1, 12, 4, Last::pad);
   Tracer tracer({100});
-  fit.more = {&tracer};
+  fit.observers = {&tracer};
   fit.run_single(epochs(1));
   CHECK(tracer.trace().spans.empty());
 }
@@ -75,7 +75,7 @@ TEST_CASE("each bucket's allreduce is a span with its bytes, in its step, and th
           const auto backend = comm::join_good(rank);
           Fit<LineModel> fit(rank.rank(), 2, 24, 4, Last::pad);
           Tracer tracer({3});
-          fit.more = {&tracer};
+          fit.observers = {&tracer};
           fit.reducer_options.bucket_bytes = fit.reducer_options.first_bucket_bytes = 4;
           fit.at_reducer = [&](BucketedReducer& reducer) { tracer.trace_allreduces_of(reducer); };
           fit.run_ddp(epochs(2), *backend);

@@ -154,7 +154,7 @@ TEST_CASE("a plan of steps ends in the middle of an epoch, with a commit") {
 
 TEST_CASE("a request to stop ends the fit after that step, with a commit") {
   Fit<LineModel> fit(0, 1, 100, 4, Last::pad);
-  fit.notes.stop_step = 5;
+  fit.stop_at.step = 5;
   CHECK(fit.run_single(epochs(3)).steps == 5);
   CHECK(fit.saved.steps == std::vector<int64_t>{5});
 }
