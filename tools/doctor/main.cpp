@@ -1,16 +1,13 @@
 // ddprun-doctor: examines this host, or the network between hosts, and says what to do about what it finds.
 #include <chrono>
 #include <cmath>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/console/command_line.hpp"
 #include "cli/console/program.hpp"
-#include "launch/rendezvous.hpp"
-#include "launch/supervisor.hpp"
-#include "launch/world.hpp"
 #include "tools/doctor/peers.hpp"
 #include "tools/doctor/rules.hpp"
+#include "tools/lib/job.hpp"
 
 namespace ddprun::doctor {
 namespace {
@@ -73,36 +70,36 @@ std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(std::llround(seconds * 1000));
 }
 
-// This program again, as the ranks.
-ExitCode start_ranks(const Arguments& arguments, const std::vector<std::string>& command) {
-  launch::Job job = console::job_of(arguments.nodes, arguments.options.timeout);
-  job.command = command;
-  job.command[0] = console::this_program();
-  return launch::supervise(job);
-}
-
-ExitCode examine_peers(Arguments arguments, const std::vector<std::string>& command) {
-  arguments.options.duration = milliseconds(arguments.seconds);
-  arguments.options.timeout = milliseconds(arguments.timeout);
-  console::use_local_rank(arguments.nodes);
-  auto world = console::discover(arguments.nodes, std::nullopt);
-  if (!world && (arguments.nodes.start_ranks() || arguments.nodes.nproc)) return start_ranks(arguments, command);
-  if (!world || world->size == 1) {
+ExitCode examine_peers(Arguments arguments) {
+  PeersOptions& options = arguments.options;
+  options.duration = milliseconds(arguments.seconds);
+  options.timeout = milliseconds(arguments.timeout);
+  const auto job = tools::Job::find(arguments.nodes);
+  if (!job) {
     throw Error(ExitCode::usage,
                 "--peers tests the network between the hosts of a job: give --nnodes on each host, or start it with a "
                 "launcher, with at least one rank on each host");
   }
-  world->insecure = arguments.nodes.insecure;
-  const auto store = launch::open_store(*world, arguments.options.timeout);
-  arguments.options.address = world->address;
-  const PeersReport report = test_peers(*store, world->rank, world->size, arguments.options);
-  if (world->rank != 0) return ExitCode::ok;
-  const auto findings = judge_peers(report);
-  if (arguments.json != "-") std::fputs((peers_text(report) + "\n" + table_text(findings)).c_str(), stdout);
-  if (!arguments.json.empty()) write_json(arguments.json, peers_json(report, findings));
-  // An Error, because the launchers of other hosts do not show the table.
-  if (has_error(findings)) throw Error(ExitCode::failure, "--peers: found an error; rank 0 has printed the table");
-  return ExitCode::ok;
+  // Nothing must be equal on all hosts: versions that differ are a finding.
+  tools::Job::Terms terms;
+  terms.insecure = arguments.nodes.insecure;
+  terms.timeout = options.timeout;
+  job->meet(terms);
+  options.address = job->address();
+  const auto test = [&] { return test_peers(job->store(), job->index(), job->count(), options); };
+  if (!job->leads()) {
+    test();
+    return job->follow({});
+  }
+  return job->lead([&] {
+    const PeersReport report = test();
+    const auto findings = judge_peers(report);
+    if (arguments.json != "-") std::fputs((peers_text(report) + "\n" + table_text(findings)).c_str(), stdout);
+    if (!arguments.json.empty()) write_json(arguments.json, peers_json(report, findings));
+    // An Error, because the other hosts do not show the table.
+    if (has_error(findings)) throw Error(ExitCode::failure, "--peers: found an error; rank 0 has printed the table");
+    return ExitCode::ok;
+  });
 }
 
 ExitCode run_program(int argc, char** argv) {
@@ -111,7 +108,7 @@ ExitCode run_program(int argc, char** argv) {
   cli.footer(kExample);
   declare(cli, arguments);
   if (const auto end = console::parse(cli, argc, argv)) return *end;
-  return arguments.peers ? examine_peers(arguments, {argv, argv + argc}) : examine_host(arguments);
+  return arguments.peers ? examine_peers(arguments) : examine_host(arguments);
 }
 
 }  // namespace
