@@ -88,12 +88,12 @@ struct Space {
 };
 
 struct Limits {
-  std::optional<Limit> memlock;            // bytes; no value: not reported
-  std::optional<Limit> files;              // open files
-  std::optional<Limit> processes;          // of this user
-  std::optional<int64_t> group_processes;  // the cgroup's limit
-  Space shm;                               // /dev/shm
-  Space job_folder;                        // where ddprun makes the folder of a job
+  std::optional<Limit> memlock;          // bytes; no value: not reported
+  std::optional<Limit> files;            // open files
+  std::optional<Limit> processes;        // of this user
+  std::optional<Limit> group_processes;  // the cgroup's limit; no value: none
+  Space shm;                             // /dev/shm
+  Space job_folder;                      // where ddprun makes the folder of a job
 };
 
 struct Launcher {

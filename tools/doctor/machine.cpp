@@ -180,7 +180,7 @@ Limits limits(const std::string& root, const std::string& job_folder) {
   limits.memlock = limit_after(text, "Max locked memory");
   limits.files = limit_after(text, "Max open files");
   limits.processes = limit_after(text, "Max processes");
-  limits.group_processes = group_limits(root).processes;
+  if (const auto most = group_limits(root).processes) limits.group_processes = Limit(*most);
   limits.shm = space_of(root + "/dev/shm");
   limits.job_folder = space_of(job_folder);
   return limits;

@@ -16,9 +16,7 @@ namespace ddprun::doctor {
 namespace {
 
 std::string count_text(const std::vector<Finding>& findings, State state) {
-  const auto count =
-      std::count_if(findings.begin(), findings.end(), [&](const Finding& one) { return one.state == state; });
-  return console::several(count, name_of(state));
+  return console::several(std::ranges::count(findings, state, &Finding::state), name_of(state));
 }
 
 }  // namespace
@@ -60,7 +58,7 @@ void write_json(const std::string& file, const nlohmann::ordered_json& value) {
 }
 
 bool has_error(const std::vector<Finding>& findings) {
-  return std::any_of(findings.begin(), findings.end(), [](const Finding& one) { return one.state == State::error; });
+  return std::ranges::count(findings, State::error, &Finding::state) > 0;
 }
 
 }  // namespace ddprun::doctor

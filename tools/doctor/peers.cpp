@@ -1,5 +1,6 @@
 #include "tools/doctor/peers.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -186,7 +187,7 @@ Interface choose_interface(const std::vector<Interface>& interfaces, const std::
       if (usable(one.name)) names.push_back(one.name);
     }
     throw Error(ExitCode::usage, "--interface " + named + ": this host has no such interface that is up and has an " +
-                                     "address; it has " + joined(names));
+                                     "address; it has " + fmt::format("{}", fmt::join(names, ", ")));
   }
   for (const auto& [name, value] : variables) {
     if (name != "GLOO_SOCKET_IFNAME" && name != "NCCL_SOCKET_IFNAME") continue;

@@ -13,6 +13,7 @@ namespace ddprun::doctor {
 namespace {
 
 using console::human_bytes;
+using console::human_count;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kGiB = 1024 * kMiB;
@@ -21,69 +22,17 @@ constexpr uint64_t kFewFiles = 256;       // not enough for a launcher with some
 constexpr uint64_t kUsualFiles = 1024;    // many distributions' default
 constexpr uint64_t kFewProcesses = 1024;  // a rank has tens of threads, and each counts
 
-int64_t clamped(uint64_t value) {
-  return static_cast<int64_t>(std::min<uint64_t>(value, INT64_MAX));
+void judge_versions(const Facts& facts, Findings& findings) {
+  for (const auto& [name, version] : facts.versions) findings.judge(name, version);
 }
 
-std::string text_of(const Limit& limit, std::string (*human)(int64_t)) {
-  return limit ? human(clamped(*limit)) : "unlimited";
-}
-
-bool below(const Limit& limit, uint64_t least) {
-  return limit && *limit < least;
-}
-
-}  // namespace
-
-const char* name_of(State state) {
-  switch (state) {
-    case State::ok: return "ok";
-    case State::note: return "note";
-    case State::warning: return "warning";
-    case State::error: break;
-  }
-  return "error";
-}
-
-void Findings::judge(const std::string& name, const std::string& value, const std::vector<Rule>& rules) {
-  for (const Rule& rule : rules) {
-    if (!rule.applies) continue;
-    list_.push_back({group_, name, rule.state, rule.value.empty() ? value : rule.value, rule.advice});
-    return;
-  }
-  list_.push_back({group_, name, State::ok, value, ""});
-}
-
-void Findings::judge_only(const std::string& name, const Rule& rule) {
-  if (rule.applies) judge(name, "", {rule});
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  return fmt::format("{}", fmt::join(words, ", "));
-}
-
-std::vector<Finding> judge(const Facts& facts) {
-  Findings versions("versions");
-  for (const auto& [name, version] : facts.versions) versions.judge(name, version);
-  std::vector<Finding> all;
-  for (const std::vector<Finding>& group :
-       {versions.list(), judge_plugins(facts.plugins, facts.plugin_folders), judge_cores(facts.cores),
-        judge_memory(facts.memory), judge_numa(facts.numa), judge_gpus(facts.gpus), judge_network(facts.network),
-        judge_limits(facts.limits, !facts.network.rdma_devices.empty()),
-        judge_variables(facts.variables, facts.network, facts.cores), judge_launcher(facts.launcher)}) {
-    all.insert(all.end(), group.begin(), group.end());
-  }
-  return all;
-}
-
-std::vector<Finding> judge_plugins(const std::vector<Plugin>& plugins, const std::vector<std::string>& folders) {
-  Findings findings("plugins");
-  findings.judge_only("plugins",
-                      {plugins.empty(), State::warning,
-                       "install or build the plugins, or name their folder: --plugin-path DIR or DDPRUN_PLUGIN_PATH",
-                       "none in " + joined(folders)});
+void judge_plugins(const Facts& facts, Findings& findings) {
+  findings.judge("plugins", std::nullopt,
+                 {{facts.plugins.empty(), State::warning,
+                   "install or build the plugins, or name their folder: --plugin-path DIR or DDPRUN_PLUGIN_PATH",
+                   fmt::format("none in {}", fmt::join(facts.plugin_folders, ", "))}});
   std::map<std::string, std::string> first;
-  for (const Plugin& plugin : plugins) {
+  for (const Plugin& plugin : facts.plugins) {
     const std::string name = plugin.kind + " " + plugin.name;
     const auto [other, is_first] = first.emplace(name, plugin.path);
     const std::string library = plugin.library.empty() ? "" : " (" + plugin.library + ")";
@@ -95,11 +44,10 @@ std::vector<Finding> judge_plugins(const std::vector<Plugin>& plugins, const std
          {!is_first, State::note,
           "it is not used by name, because " + other->second + " comes first; name it by its path"}});
   }
-  return findings.list();
 }
 
-std::vector<Finding> judge_cores(const Cores& cores) {
-  Findings findings("cores");
+void judge_cores(const Facts& facts, Findings& findings) {
+  const Cores& cores = facts.cores;
   const std::string value = fmt::format("{} of {}", cores.usable, cores.online);
   findings.judge(
       "usable", value,
@@ -108,10 +56,10 @@ std::vector<Finding> judge_cores(const Cores& cores) {
         "the affinity mask excludes the others: ask the launcher for more cores (srun --cpus-per-task, mpirun "
         "--bind-to none, docker --cpuset-cpus) if the ranks of this host need them",
         value + ": CPUs " + cores.usable_list}});
-  const double time = cores.cpu_time.value_or(0);
+  const double time = cores.cpu_time.value_or(INFINITY);
   const std::string cpus = fmt::format("{:.4g} CPUs", time);
   findings.judge("CPU time", cores.cpu_time ? cpus : "no limit",
-                 {{cores.cpu_time && cores.usable > 0 && time < static_cast<double>(cores.usable), State::warning,
+                 {{time < static_cast<double>(cores.usable), State::warning,
                    fmt::format("threads beyond the limit are stopped for parts of each second: keep ranks x "
                                "launch.threads at {:.0f} or less, or raise the limit (docker --cpus, "
                                "resources.limits.cpu)",
@@ -124,11 +72,10 @@ std::vector<Finding> judge_cores(const Cores& cores) {
                     "measure more",
                     std::max<int64_t>(1, cores.usable / cores.threads_per_core)),
         fmt::format("{} threads per core", cores.threads_per_core)}});
-  return findings.list();
 }
 
-std::vector<Finding> judge_memory(const Memory& memory) {
-  Findings findings("memory");
+void judge_memory(const Facts& facts, Findings& findings) {
+  const Memory& memory = facts.memory;
   const std::string of = memory.total ? " of " + human_bytes(*memory.total) : "";
   findings.judge("available", human_bytes(memory.available.value_or(0)) + of,
                  {{!memory.available, State::note, "find out with free -h", "/proc/meminfo does not report it"},
@@ -139,16 +86,13 @@ std::vector<Finding> judge_memory(const Memory& memory) {
   findings.judge("cgroup limit", "none",
                  {{limit < memory.total.value_or(INT64_MAX), left < kGiB ? State::warning : State::note,
                    "the kernel kills a rank when all ranks of this host together need more: raise the limit (docker "
-                   "--memory, srun "
-                   "--mem, resources.limits.memory) if a run ends with SIGKILL",
+                   "--memory, srun --mem, resources.limits.memory) if a run ends with SIGKILL",
                    human_bytes(limit) + ", " + human_bytes(left) + " left"}});
-  return findings.list();
 }
 
-std::vector<Finding> judge_numa(const std::vector<NumaNode>& nodes) {
-  Findings findings("NUMA");
-  const auto usable = std::count_if(nodes.begin(), nodes.end(), [](const NumaNode& node) { return node.usable; });
-  for (const NumaNode& node : nodes) {
+void judge_numa(const Facts& facts, Findings& findings) {
+  const auto usable = std::ranges::count(facts.numa, true, &NumaNode::usable);
+  for (const NumaNode& node : facts.numa) {
     const std::string memory = node.memory ? ", " + human_bytes(*node.memory) : "";
     findings.judge("node " + std::to_string(node.number),
                    (node.cpus.empty() ? "no CPUs" : "CPUs " + node.cpus) + memory +
@@ -157,23 +101,22 @@ std::vector<Finding> judge_numa(const std::vector<NumaNode>& nodes) {
                      "bind each rank to one node, because memory of another node is slower: srun --cpu-bind=ldoms, "
                      "mpirun --map-by numa --bind-to numa, numactl --cpunodebind=N --membind=N"}});
   }
-  if (nodes.empty()) findings.judge("nodes", "the kernel reports none");
-  return findings.list();
+  if (facts.numa.empty()) findings.judge("nodes", "the kernel reports none");
 }
 
-std::vector<Finding> judge_gpus(const Gpus& gpus) {
-  Findings findings("GPUs");
+void judge_gpus(const Facts& facts, Findings& findings) {
+  const Gpus& gpus = facts.gpus;
   const std::string version = gpus.driver_version.empty() ? "NVIDIA" : "NVIDIA " + gpus.driver_version;
-  findings.judge("driver", version + ", for CUDA " + gpus.cuda,
-                 {{gpus.hidden, State::note, "unset it to examine and use them", "CUDA_VISIBLE_DEVICES hides all GPUs"},
-                  {!gpus.driver && gpus.list.empty(), State::note,
-                   "training on the CPU works without one; launch.device = \"cuda\" needs a GPU and its driver",
-                   "no NVIDIA driver, no GPU"},
-                  {!gpus.error.empty(), State::error,
-                   "check with nvidia-smi; start a container with --gpus all; training on the CPU works without a GPU",
-                   version + ": " + gpus.error}});
-  if (findings.list().back().state != State::ok) return findings.list();
-  for (std::size_t i = 0; i < gpus.list.size(); ++i) {
+  const State state = findings.judge(
+      "driver", version + ", for CUDA " + gpus.cuda,
+      {{gpus.hidden, State::note, "unset it to examine and use them", "CUDA_VISIBLE_DEVICES hides all GPUs"},
+       {!gpus.driver && gpus.list.empty(), State::note,
+        "training on the CPU works without one; launch.device = \"cuda\" needs a GPU and its driver",
+        "no NVIDIA driver, no GPU"},
+       {!gpus.error.empty(), State::error,
+        "check with nvidia-smi; start a container with --gpus all; training on the CPU works without a GPU",
+        version + ": " + gpus.error}});
+  for (std::size_t i = 0; state == State::ok && i < gpus.list.size(); ++i) {
     const Gpu& gpu = gpus.list[i];
     const std::string value = fmt::format("{}, {}, {}", gpu.name, human_bytes(gpu.memory), gpu.bus_id);
     findings.judge("GPU " + std::to_string(i), value,
@@ -186,36 +129,38 @@ std::vector<Finding> judge_gpus(const Gpus& gpus) {
                      "GPUs in launch.devices",
                      value + "; " + human_bytes(gpu.in_use.value_or(0)) + " in use"}});
   }
-  return findings.list();
 }
 
-std::vector<Finding> judge_limits(const Limits& limits, bool rdma) {
-  Findings findings("limits");
-  if (limits.memlock) {
-    findings.judge("memlock", text_of(*limits.memlock, human_bytes),
-                   {{limits.memlock->has_value(), rdma ? State::warning : State::note,
-                     std::string("UCX and NCCL with RDMA") + (rdma ? "" : ", and nothing else,") +
-                         " need `ulimit -l unlimited` (/etc/security/limits.conf; docker --ulimit memlock=-1; "
-                         "LimitMEMLOCK=infinity for slurmd)"}});
-  }
-  if (limits.files) {
-    findings.judge("open files", text_of(*limits.files, console::human_count),
-                   {{below(*limits.files, kFewFiles), State::warning, "too few for some ranks: `ulimit -n 65536`"},
-                    {below(*limits.files, kUsualFiles + 1), State::note,
-                     "each rank holds several sockets per peer, and the launcher several pipes per rank: `ulimit -n "
-                     "65536` for more than a hundred ranks"}});
-  }
-  if (limits.processes) {
-    findings.judge("processes", text_of(*limits.processes, console::human_count),
-                   {{below(*limits.processes, kFewProcesses), State::warning,
-                     "every thread of every rank of this user counts: `ulimit -u 65536`"}});
-  }
-  if (limits.group_processes) {
-    findings.judge("processes, cgroup", console::human_count(*limits.group_processes),
-                   {{*limits.group_processes < static_cast<int64_t>(kFewProcesses), State::warning,
-                     "every thread of every rank counts: raise it (docker --pids-limit, TasksMax of systemd, "
-                     "podPidsLimit of Kubernetes)"}});
-  }
+// Nothing for a limit that is not reported.
+std::optional<std::string> text_of(const std::optional<Limit>& limit, std::string (*human)(int64_t)) {
+  if (!limit) return std::nullopt;
+  return *limit ? human(static_cast<int64_t>(std::min<uint64_t>(**limit, INT64_MAX))) : "unlimited";
+}
+
+bool below(const std::optional<Limit>& limit, uint64_t least) {
+  return limit && *limit && **limit < least;
+}
+
+void judge_limits(const Facts& facts, Findings& findings) {
+  const Limits& limits = facts.limits;
+  const bool rdma = !facts.network.rdma_devices.empty();
+  findings.judge("memlock", text_of(limits.memlock, human_bytes),
+                 {{below(limits.memlock, UINT64_MAX), rdma ? State::warning : State::note,
+                   fmt::format("UCX and NCCL with RDMA{} need `ulimit -l unlimited` (/etc/security/limits.conf; docker "
+                               "--ulimit memlock=-1; LimitMEMLOCK=infinity for slurmd)",
+                               rdma ? "" : ", and nothing else,")}});
+  findings.judge("open files", text_of(limits.files, human_count),
+                 {{below(limits.files, kFewFiles), State::warning, "too few for some ranks: `ulimit -n 65536`"},
+                  {below(limits.files, kUsualFiles + 1), State::note,
+                   "each rank holds several sockets per peer, and the launcher several pipes per rank: `ulimit -n "
+                   "65536` for more than a hundred ranks"}});
+  findings.judge("processes", text_of(limits.processes, human_count),
+                 {{below(limits.processes, kFewProcesses), State::warning,
+                   "every thread of every rank of this user counts: `ulimit -u 65536`"}});
+  findings.judge("processes, cgroup", text_of(limits.group_processes, human_count),
+                 {{below(limits.group_processes, kFewProcesses), State::warning,
+                   "every thread of every rank counts: raise it (docker --pids-limit, TasksMax of systemd, "
+                   "podPidsLimit of Kubernetes)"}});
   const Space &shm = limits.shm, &folder = limits.job_folder;
   findings.judge(
       "/dev/shm", human_bytes(shm.size) + ", " + human_bytes(shm.free) + " free",
@@ -227,20 +172,56 @@ std::vector<Finding> judge_limits(const Limits& limits, bool rdma) {
         "ranks of one host share buffers there: docker run --shm-size=8g (Kubernetes: an emptyDir with medium: Memory "
         "at /dev/shm; otherwise mount -o remount,size=8g /dev/shm)"},
        {shm.free < kGiB, State::warning, "remove files that ended programs left there: ls -l /dev/shm"}});
-  const std::string about = "ddprun makes a folder for each job there: ";
-  const std::string other = ", or set XDG_RUNTIME_DIR or TMPDIR to a folder of this user";
-  findings.judge(
-      "job folder", folder.path + ", " + human_bytes(folder.free) + " free",
-      {{!folder.error.empty(), State::error, about + "make it writable" + other, folder.path + ": " + folder.error},
-       {folder.free < kLittleSpace, State::warning, about + "free some space" + other}});
-  return findings.list();
+  const bool writable = folder.error.empty();
+  findings.judge("job folder", folder.path + ", " + human_bytes(folder.free) + " free",
+                 {{!writable || folder.free < kLittleSpace, writable ? State::warning : State::error,
+                   fmt::format("ddprun makes a folder for each job there: {}, or set XDG_RUNTIME_DIR or TMPDIR to a "
+                               "folder of this user",
+                               writable ? "free some space" : "make it writable"),
+                   writable ? "" : folder.path + ": " + folder.error}});
 }
 
-std::vector<Finding> judge_launcher(const Launcher& launcher) {
-  Findings findings("launcher");
+void judge_launcher(const Facts& facts, Findings& findings) {
+  const Launcher& launcher = facts.launcher;
   findings.judge("launcher", launcher.description.empty() ? "none: ddprun starts the ranks" : launcher.description,
                  {{!launcher.error.empty(), State::error,
                    "ddprun would end with this error: set or unset the variables that it names", launcher.error}});
+}
+
+struct Group {
+  const char* name;
+  void (*judge)(const Facts& facts, Findings& findings);
+};
+
+constexpr Group kGroups[] = {{"versions", judge_versions}, {"plugins", judge_plugins}, {"cores", judge_cores},
+                             {"memory", judge_memory},     {"NUMA", judge_numa},       {"GPUs", judge_gpus},
+                             {"network", judge_network},   {"limits", judge_limits},   {"variables", judge_variables},
+                             {"launcher", judge_launcher}};
+
+}  // namespace
+
+const char* name_of(State state) {
+  constexpr const char* kNames[] = {"ok", "note", "warning", "error"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+State Findings::judge(const std::string& name, const std::optional<std::string>& value,
+                      const std::vector<Rule>& rules) {
+  const auto rule = std::ranges::find(rules, true, &Rule::applies);
+  if (rule == rules.end()) {
+    if (value) list_.push_back({group_, name, State::ok, *value, ""});
+    return State::ok;
+  }
+  list_.push_back({group_, name, rule->state, rule->value.empty() ? value.value_or("") : rule->value, rule->advice});
+  return rule->state;
+}
+
+std::vector<Finding> judge(const Facts& facts) {
+  Findings findings;
+  for (const Group& group : kGroups) {
+    findings.begin(group.name);
+    group.judge(facts, findings);
+  }
   return findings.list();
 }
 

@@ -14,31 +14,30 @@ namespace {
 constexpr int64_t kSlowLink = 100;  // Mbit/s
 constexpr int64_t kSmallestMtu = 1280;
 
+std::string joined(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
 bool contains(const std::vector<std::string>& words, const std::string& word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+  return std::ranges::count(words, word) > 0;
 }
 
 bool are_loopback(const std::vector<std::string>& addresses) {
-  return !addresses.empty() && std::all_of(addresses.begin(), addresses.end(), launch::is_loopback);
+  return !addresses.empty() && std::ranges::all_of(addresses, launch::is_loopback);
 }
 
 bool is_usable(const Interface& interface) {
   return interface.is_up && !interface.is_loopback && !interface.addresses.empty();
 }
 
-std::string value_of(const Interface& interface) {
-  std::string value = interface.is_up ? "up" : "down";
-  value += ", " + (interface.addresses.empty() ? "no address" : joined(interface.addresses));
-  value += fmt::format(", MTU {}", interface.mtu);
-  if (interface.speed) value += fmt::format(", {} Mbit/s", *interface.speed);
-  if (interface.default_route) value += ", default route";
-  return value;
-}
-
-void judge_interface(Findings& findings, const Interface& interface) {
+void judge_interface(const Interface& interface, Findings& findings) {
+  const std::string addresses = interface.addresses.empty() ? "no address" : joined(interface.addresses);
+  const std::string speed = interface.speed ? fmt::format(", {} Mbit/s", *interface.speed) : "";
   const bool usable = is_usable(interface);
   findings.judge(
-      interface.name, value_of(interface),
+      interface.name,
+      fmt::format("{}, {}, MTU {}{}{}", interface.is_up ? "up" : "down", addresses, interface.mtu, speed,
+                  interface.default_route ? ", default route" : ""),
       {{interface.is_loopback && !interface.is_up, State::error,
         "ranks of one host meet over the loopback interface: ip link set " + interface.name + " up"},
        {usable && interface.speed && *interface.speed <= kSlowLink, State::warning,
@@ -49,15 +48,14 @@ void judge_interface(Findings& findings, const Interface& interface) {
                     interface.name)}});
 }
 
-void judge_hostname(Findings& findings, const Network& network) {
+// `main`: as main_interface().
+void judge_hostname(const Network& network, const Interface* main, Findings& findings) {
   const Resolved& host = network.host;
-  const Interface* const main = main_interface(network.interfaces);
   const std::string instead =  // of a name that does not lead here
       main == nullptr ? "give this host an address" : "use the address " + main->addresses.front();
-  const auto has = [&](const Interface& interface) {
-    return std::any_of(host.addresses.begin(), host.addresses.end(),
-                       [&](const std::string& address) { return contains(interface.addresses, address); });
-  };
+  const bool is_here = std::ranges::any_of(network.interfaces, [&](const Interface& interface) {
+    return std::ranges::find_first_of(host.addresses, interface.addresses) != host.addresses.end();
+  });
   const std::string name = "\"" + host.name + "\" ", value = name + "resolves to " + joined(host.addresses);
   findings.judge("hostname", value,
                  {{!host.error.empty(), State::warning,
@@ -65,8 +63,7 @@ void judge_hostname(Findings& findings, const Network& network) {
                    name + "does not resolve: " + host.error},
                   {are_loopback(host.addresses), State::note,
                    "as MASTER_ADDR, it must resolve to another address on the other hosts; or " + instead},
-                  {std::none_of(network.interfaces.begin(), network.interfaces.end(), has), State::warning,
-                   "as MASTER_ADDR, " + instead + ", or correct DNS or /etc/hosts",
+                  {!is_here, State::warning, "as MASTER_ADDR, " + instead + ", or correct DNS or /etc/hosts",
                    value + ", which no interface of this host has"}});
 }
 
@@ -79,7 +76,7 @@ std::vector<std::string> unmatched(const std::string& variable, std::string list
   std::istringstream words(list);
   for (std::string name; std::getline(words, name, ',');) {
     name = name.substr(0, name.find(':'));  // the port of an RDMA device
-    const bool known = std::any_of(network.interfaces.begin(), network.interfaces.end(), [&](const Interface& one) {
+    const bool known = std::ranges::any_of(network.interfaces, [&](const Interface& one) {
       return prefixes ? one.name.starts_with(name) : one.name == name;
     });
     const bool rdma = variable == "UCX_NET_DEVICES" && (name == "all" || contains(network.rdma_devices, name));
@@ -88,24 +85,25 @@ std::vector<std::string> unmatched(const std::string& variable, std::string list
   return names;
 }
 
-void judge_interface_variable(Findings& findings, const std::string& name, const std::string& value,
-                              const Network& network) {
+Rule interface_rule(const std::string& name, const std::string& value, const Network& network) {
   const auto missing = unmatched(name, value, network);
   std::vector<std::string> have;
   for (const Interface& interface : network.interfaces) {
     if (interface.is_up) have.push_back(interface.name);
   }
   if (name == "UCX_NET_DEVICES") have.insert(have.end(), network.rdma_devices.begin(), network.rdma_devices.end());
-  findings.judge(
-      name, value,
-      {{!missing.empty(), State::warning,
-        have.empty() ? "unset it; no interface is up" : "set it to one that is up (" + joined(have) + "), or unset it",
-        value + ": this host has no interface " + joined(missing)}});
+  return {
+      !missing.empty(), State::warning,
+      have.empty() ? "unset it; no interface is up" : "set it to one that is up (" + joined(have) + "), or unset it",
+      value + ": this host has no interface " + joined(missing)};
 }
 
-// The rules about the other variables; none for a variable that can have any value.
-std::vector<Rule> rules_of(const std::string& name, const std::string& value, const Network& network,
-                           const Cores& cores) {
+// None for a variable that can have any value.
+std::vector<Rule> rules_of(const std::string& name, const std::string& value, const Facts& facts) {
+  const Network& network = facts.network;
+  if (name == "GLOO_SOCKET_IFNAME" || name == "NCCL_SOCKET_IFNAME" || name == "UCX_NET_DEVICES") {
+    return {interface_rule(name, value, network)};
+  }
   if (name == "MASTER_ADDR") {
     const Resolved master = network.master.value_or(Resolved{});
     return {{!master.error.empty(), State::error, "set it to an address of the host of rank 0",
@@ -120,10 +118,11 @@ std::vector<Rule> rules_of(const std::string& name, const std::string& value, co
     return {{!port || *port < 1 || *port > 65535, State::error, "set it to a whole number from 1 to 65535"}};
   }
   if (name == "OMP_NUM_THREADS") {
+    const int64_t usable = facts.cores.usable;
     const auto threads = parse_number<int64_t>(value.substr(0, value.find(',')));  // a list: one per nesting level
     return {{!threads || *threads < 1, State::warning, "set it to a whole number, or unset it"},
-            {cores.usable > 0 && threads > cores.usable, State::warning, "unset it, or set it to the cores of one rank",
-             fmt::format("{}, but {} cores are usable", threads.value_or(0), cores.usable)}};
+            {usable > 0 && threads > usable, State::warning, "unset it, or set it to the cores of one rank",
+             fmt::format("{}, but {} cores are usable", threads.value_or(0), usable)}};
   }
   return {{name == "NCCL_IB_DISABLE" && value == "1" && !network.rdma_devices.empty(), State::warning,
            "unset it, or NCCL uses sockets instead of RDMA",
@@ -142,36 +141,26 @@ const Interface* main_interface(const std::vector<Interface>& interfaces) {
   return best;
 }
 
-std::vector<Finding> judge_network(const Network& network) {
-  Findings findings("network");
-  for (const Interface& interface : network.interfaces) judge_interface(findings, interface);
+void judge_network(const Facts& facts, Findings& findings) {
+  const Network& network = facts.network;
+  for (const Interface& interface : network.interfaces) judge_interface(interface, findings);
   const Interface* main = main_interface(network.interfaces);
-  findings.judge_only(
-      "other hosts",
-      {main == nullptr, State::warning,
-       "ranks of one host need no other; for several hosts, connect an interface, or give the container one (docker "
-       "--network host)",
-       "no interface but loopback is up with an address"});
-  findings.judge_only("other hosts", {main != nullptr && !main->default_route, State::note,
-                                      "name the interface that leads to them in comm.options.interface (gloo, nccl) or "
-                                      "comm.options.devices (ucx)",
-                                      "no default route"});
-  judge_hostname(findings, network);
+  findings.judge(
+      "other hosts", std::nullopt,
+      {{main == nullptr, State::warning,
+        "ranks of one host need no other; for several hosts, connect an interface, or give the container one (docker "
+        "--network host)",
+        "no interface but loopback is up with an address"},
+       {main != nullptr && !main->default_route, State::note,
+        "name the interface that leads to them in comm.options.interface (gloo, nccl) or comm.options.devices (ucx)",
+        "no default route"}});
+  judge_hostname(network, main, findings);
   if (!network.rdma_devices.empty()) findings.judge("RDMA", joined(network.rdma_devices));
-  return findings.list();
 }
 
-std::vector<Finding> judge_variables(const Variables& variables, const Network& network, const Cores& cores) {
-  Findings findings("variables");
-  for (const auto& [name, value] : variables) {
-    if (name == "GLOO_SOCKET_IFNAME" || name == "NCCL_SOCKET_IFNAME" || name == "UCX_NET_DEVICES") {
-      judge_interface_variable(findings, name, value, network);
-    } else {
-      findings.judge(name, value, rules_of(name, value, network, cores));
-    }
-  }
-  if (variables.empty()) findings.judge("variables", "none that change communication");
-  return findings.list();
+void judge_variables(const Facts& facts, Findings& findings) {
+  for (const auto& [name, value] : facts.variables) findings.judge(name, value, rules_of(name, value, facts));
+  if (facts.variables.empty()) findings.judge("variables", "none that change communication");
 }
 
 }  // namespace ddprun::doctor

@@ -113,8 +113,15 @@ const std::vector<Case> kCases = {
        CHECK(main_interface(facts.network.interfaces) == nullptr);
      }}};
 
-State state_of(const std::string& name, const std::string& value, const Facts& facts) {
-  const auto findings = judge_variables({{name, value}}, facts.network, facts.cores);
+std::vector<Finding> of_group(const std::string& group, const Facts& facts) {
+  auto findings = judge(facts);
+  std::erase_if(findings, [&](const Finding& one) { return one.group != group; });
+  return findings;
+}
+
+State state_of(const std::string& name, const std::string& value, Facts facts) {
+  facts.variables = {{name, value}};
+  const auto findings = of_group("variables", facts);
   REQUIRE(findings.size() == 1);
   return findings[0].state;
 }
@@ -136,18 +143,17 @@ TEST_CASE("all that the doctor says about hosts") {
   text += "\n# variables\n";
   Facts facts = ordinary();
   facts.network.master = Resolved{"localhost", {"127.0.0.1", "::1"}, ""};
-  const Variables variables = {{"GLOO_SOCKET_IFNAME", "eth9"},  {"MASTER_ADDR", "localhost"},
-                               {"MASTER_PORT", "port"},         {"NCCL_IB_DISABLE", "1"},
-                               {"NCCL_SOCKET_IFNAME", "ib,en"}, {"OMP_NUM_THREADS", "9"},
-                               {"UCX_NET_DEVICES", "mlx5_7:1"}, {"UCX_TLS", "tcp"}};
-  for (const Finding& one : judge_variables(variables, facts.network, facts.cores)) text += line(one);
+  facts.variables = {{"GLOO_SOCKET_IFNAME", "eth9"},  {"MASTER_ADDR", "localhost"},
+                     {"MASTER_PORT", "port"},         {"NCCL_IB_DISABLE", "1"},
+                     {"NCCL_SOCKET_IFNAME", "ib,en"}, {"OMP_NUM_THREADS", "9"},
+                     {"UCX_NET_DEVICES", "mlx5_7:1"}, {"UCX_TLS", "tcp"}};
+  for (const Finding& one : of_group("variables", facts)) text += line(one);
   facts.network.master = Resolved{"nowhere", {}, "Name or service not known"};
-  for (const Finding& one :
-       judge_variables({{"MASTER_ADDR", "nowhere"}, {"OMP_NUM_THREADS", "all"}}, facts.network, {})) {
-    text += line(one);
-  }
+  facts.variables = {{"MASTER_ADDR", "nowhere"}, {"OMP_NUM_THREADS", "all"}};
+  for (const Finding& one : of_group("variables", facts)) text += line(one);
   text += "\n# NUMA nodes of a host where one can be used\n";
-  for (const Finding& one : judge_numa({{0, "0-3", {}, true}, {1, "", {}, false}})) text += line(one);
+  facts.numa = {{0, "0-3", {}, true}, {1, "", {}, false}};
+  for (const Finding& one : of_group("NUMA", facts)) text += line(one);
   testing::check_golden("tools/doctor/findings.txt", text);
 }
 
@@ -166,7 +172,9 @@ TEST_CASE("variables that name interfaces, as their libraries read them") {
   for (const char* odd : {"", ",", "^", "=", "^=", ":", ",,:,"}) {
     for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "UCX_NET_DEVICES"}) is_ok(name, odd);
   }
-  CHECK(judge_variables({{"GLOO_SOCKET_IFNAME", "x"}}, {}, {})[0].advice == "unset it; no interface is up");
+  Facts nothing;
+  nothing.variables = {{"GLOO_SOCKET_IFNAME", "x"}};
+  CHECK(of_group("variables", nothing)[0].advice == "unset it; no interface is up");
 }
 
 TEST_CASE("numbers in variables") {
