@@ -1,19 +1,19 @@
-// Versions, plugins, GPUs, names, variables, the launcher. Plugins and GPUs are loaded, and names resolved, in a child
-// process, so that one that crashes or hangs is a finding, and this process stays free of LibTorch and CUDA.
-#include <gnu/libc-version.h>
+// What child processes and the environment report: plugins, GPUs, names, variables, the launcher. Plugins and GPUs are
+// loaded, and names resolved, in a child, so that one that crashes or hangs is a finding, and this process stays free
+// of LibTorch and CUDA.
+#include <fmt/format.h>
 #include <netdb.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
-#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string_view>
+#include <variant>
 
 #include "base/log.hpp"
 #include "base/subprocess.hpp"
-#include "base/version.hpp"
 #include "cuda/driver.hpp"
 #include "cuda/nvml.hpp"
 #include "ddprun/error.hpp"
@@ -22,9 +22,7 @@
 #include "launch/world.hpp"
 #include "plugin/library.hpp"
 #include "plugin/search.hpp"
-#include "record/environment.hpp"
 #include "tools/doctor/facts.hpp"
-#include "tools/doctor/files.hpp"
 
 namespace ddprun::doctor {
 namespace {
@@ -34,29 +32,20 @@ using nlohmann::json;
 constexpr std::chrono::seconds kLoadLimit{30};
 constexpr std::chrono::seconds kResolverLimit{10};
 
-// PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"
-std::string distribution(const std::string& root) {
-  std::string name = line_after(text_of(root + "/etc/os-release"), "PRETTY_NAME=");
-  std::erase(name, '"');
-  return name.empty() ? "unknown" : name;
-}
-
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
 // Version and library of a plugin, a line each. Throws the reason if it is refused.
 std::string describe(const plugin::File& file) {
-  const plugin::Listed listed = plugin::inspect(file);
-  if (const auto* refusal = std::get_if<std::string>(&listed.content)) throw Error(ExitCode::plugin, *refusal);
-  const auto lines = [](const std::string& version, const std::string& library) { return version + "\n" + library; };
-  if (const auto* comm = std::get_if<const ddprun_comm_plugin*>(&listed.content)) {
-    return lines((*comm)->version, (*comm)->library);
-  }
-  if (const auto* model = std::get_if<const ddprun_model_plugin*>(&listed.content)) {
-    return lines((*model)->version, std::string("Torch ") + (*model)->torch_version);
-  }
-  return lines(std::get<const ddprun_dataset_plugin*>(listed.content)->version, "");
+  const auto lines = []<class Content>(const Content& content) -> std::string {
+    if constexpr (requires { content->library; }) {
+      return fmt::format("{}\n{}", content->version, content->library);
+    } else if constexpr (requires { content->torch_version; }) {
+      return fmt::format("{}\nTorch {}", content->version, content->torch_version);
+    } else if constexpr (requires { content->version; }) {
+      return content->version;
+    } else {
+      throw Error(ExitCode::plugin, content);
+    }
+  };
+  return std::visit(lines, plugin::inspect(file).content);
 }
 
 std::string describe_gpus() {
@@ -67,17 +56,8 @@ std::string describe_gpus() {
     const int64_t in_use = nvml.sample(gpu.bus_id).memory_used;
     list.push_back({{"name", gpu.name}, {"bus_id", gpu.bus_id}, {"memory", gpu.memory_bytes}, {"in_use", in_use}});
   }
-  return dump({{"cuda", cuda::driver_version()}, {"list", list}});
-}
-
-// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 ...": the first word that is a version.
-std::string kernel_driver(const std::string& root) {
-  std::istringstream words(line_after(text_of(root + "/proc/driver/nvidia/version"), "NVRM version:"));
-  for (std::string word; words >> word;) {
-    const bool digits = word.find_first_not_of("0123456789.") == std::string::npos;
-    if (digits && std::count(word.begin(), word.end(), '.') >= 1) return word;
-  }
-  return "";
+  const json all = {{"cuda", cuda::driver_version()}, {"list", list}};
+  return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 std::string addresses_of(const std::string& name) {
@@ -95,14 +75,6 @@ std::string addresses_of(const std::string& name) {
   }
   ::freeaddrinfo(list);
   return addresses.dump();
-}
-
-Variables versions(const std::string& root) {
-  return {{"ddprun", version()},
-          {"compiler", record::collect_environment({}).compiler},
-          {"kernel", first_line(root + "/proc/sys/kernel/osrelease")},
-          {"distribution", distribution(root)},
-          {"glibc", ::gnu_get_libc_version()}};
 }
 
 }  // namespace
@@ -126,19 +98,18 @@ std::vector<Plugin> plugins(const plugin::Registry& registry) {
   return found;
 }
 
-Gpus gpus(const std::string& root) {
+Gpus gpus() {
   Gpus gpus;
   gpus.driver = cuda::driver_installed();
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   gpus.hidden = visible != nullptr && (*visible == '\0' || std::string_view(visible) == "-1");
-  gpus.driver_version = kernel_driver(root);
   try {
     const json found = json::parse(text_from_subprocess(describe_gpus, kLoadLimit));
     gpus.cuda = found.at("cuda");
     for (const json& one : found.at("list")) {
-      Gpu gpu{.name = one.at("name"), .bus_id = one.at("bus_id"), .memory = one.at("memory"), .in_use = {}};
-      if (const int64_t in_use = one.at("in_use"); in_use >= 0) gpu.in_use = in_use;
-      gpus.list.push_back(std::move(gpu));
+      const int64_t in_use = one.at("in_use");
+      gpus.list.push_back(
+          {one.at("name"), one.at("bus_id"), one.at("memory"), in_use < 0 ? std::nullopt : std::optional(in_use)});
     }
   } catch (const Error& error) {
     gpus.error = error.what();
@@ -159,21 +130,19 @@ Resolved resolve(const std::string& name) {
 }
 
 Variables variables(const char* const* environment) {
-  constexpr std::array<std::string_view, 6> kPrefixes = {"GLOO_",       "NCCL_",        "UCX_",
-                                                         "TORCH_NCCL_", "OMPI_MCA_btl", "CUDA_VISIBLE"};
-  constexpr std::array<std::string_view, 5> kNames = {"MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS",
-                                                      "LD_LIBRARY_PATH", "DDPRUN_PLUGIN_PATH"};
+  constexpr std::string_view kPrefixes[] = {"GLOO_", "NCCL_", "UCX_", "TORCH_NCCL_", "OMPI_MCA_btl", "CUDA_VISIBLE"};
+  constexpr std::string_view kNames[] = {"MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS", "LD_LIBRARY_PATH",
+                                         "DDPRUN_PLUGIN_PATH"};
   Variables found;
   for (; *environment != nullptr; ++environment) {
     const std::string_view entry = *environment;
     const std::string_view name = entry.substr(0, entry.find('='));
-    if (name.size() == entry.size()) continue;
-    const bool listed = std::find(kNames.begin(), kNames.end(), name) != kNames.end() ||
-                        std::any_of(kPrefixes.begin(), kPrefixes.end(),
-                                    [&](std::string_view prefix) { return name.starts_with(prefix); });
-    if (listed) found.emplace_back(name, entry.substr(name.size() + 1));
+    const bool listed =
+        std::ranges::count(kNames, name) > 0 ||
+        std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
+    if (listed && name != entry) found.emplace_back(name, entry.substr(name.size() + 1));
   }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   return found;
 }
 
@@ -198,7 +167,8 @@ Facts collect(const std::string& root, const plugin::Registry& registry) {
   facts.cores = cores(root);
   facts.memory = memory(root);
   facts.numa = numa(root, facts.cores);
-  facts.gpus = gpus(root);
+  facts.gpus = gpus();
+  facts.gpus.driver_version = gpu_driver(root);
   facts.network.interfaces = interfaces(root);
   facts.network.rdma_devices = names_in(root + "/sys/class/infiniband");
   facts.network.host = resolve(facts.hostname);

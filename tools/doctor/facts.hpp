@@ -125,21 +125,24 @@ struct Facts {
 // minute for a plugin, a GPU driver or a name server that does not answer.
 Facts collect(const std::string& root, const plugin::Registry& registry);
 
+Variables versions(const std::string& root);
 Cores cores(const std::string& root);
 Memory memory(const std::string& root);
 std::vector<NumaNode> numa(const std::string& root, const Cores& cores);
+std::string gpu_driver(const std::string& root);  // its version; "": none
 Limits limits(const std::string& root, const std::string& job_folder);
-Gpus gpus(const std::string& root);
-std::vector<Plugin> plugins(const plugin::Registry& registry);
-// The variables in `environment` (as environ) that change communication, sorted by name.
-Variables variables(const char* const* environment);
-Launcher launcher();
-
+std::vector<std::string> names_in(const std::string& folder);  // sorted; none if it cannot be read
 // Those of this network namespace. Speed and MTU come from files below `root`.
 std::vector<Interface> interfaces(const std::string& root);
 void read_links(const std::string& root, std::vector<Interface>& interfaces);
+
+std::vector<Plugin> plugins(const plugin::Registry& registry);
+Gpus gpus();  // without the driver's version
 // The addresses of a name. Waits at most 10 s.
 Resolved resolve(const std::string& name);
+// The variables in `environment` (as environ) that change communication, sorted by name.
+Variables variables(const char* const* environment);
+Launcher launcher();
 
 // The limit of the cgroups that hold this process, version 1 or 2: the smallest of the group and those above it.
 struct GroupLimits {
