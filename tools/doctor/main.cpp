@@ -31,39 +31,40 @@ struct Arguments {
 };
 
 void declare(CLI::App& to, Arguments& arguments) {
+  PeersOptions& options = arguments.options;
   to.add_option("--json", arguments.json,
                 "Also write the findings to this file as JSON. With -, write JSON to stdout instead of the table.")
       ->type_name("FILE");
   console::add_plugin_path(to, arguments.plugin_paths);
   auto* peers = to.add_flag("--peers", arguments.peers, "Test the network between the hosts of a job instead.");
-  to.add_option("--interface", arguments.options.interface,
-                "The interface of this host to test. The default is that of the route.")
-      ->type_name("NAME")
-      ->needs(peers);
-  to.add_option("--port", arguments.options.port, "The port on which every host listens. The default is any free one.")
-      ->check(CLI::Range(1, 65535))
-      ->type_name("PORT")
-      ->needs(peers);
-  to.add_option("--seconds", arguments.seconds, "The time of each bandwidth measurement. The default is 0.5.")
-      ->check(CLI::Range(0.01, 60.0))
-      ->type_name("SECONDS")
-      ->needs(peers);
+  const auto add = [&](const char* name, auto& value, const char* type, const char* help) {
+    return to.add_option(name, value, help)->type_name(type)->needs(peers);
+  };
+  add("--interface", options.interface, "NAME",
+      "The interface of this host to test. The default is that of the route.");
+  add("--port", options.port, "PORT", "The port on which every host listens. The default is any free one.")
+      ->check(CLI::Range(1, 65535));
+  add("--seconds", arguments.seconds, "SECONDS", "The time of each bandwidth measurement. The default is 0.5.")
+      ->check(CLI::Range(0.01, 60.0));
   console::add_node_options(to, arguments.nodes);
   console::add_insecure(to, arguments.nodes);
-  to.add_option("--timeout", arguments.timeout, "How long ranks wait for each other. The default is 60.")
-      ->check(CLI::Range(1.0, 86400.0))
-      ->type_name("SECONDS")
-      ->needs(peers);
+  add("--timeout", arguments.timeout, "SECONDS", "How long ranks wait for each other. The default is 60.")
+      ->check(CLI::Range(1.0, 86400.0));
+}
+
+// `before`: what stands above the table. Returns whether there is no error.
+bool report(const Arguments& arguments, const std::string& before, const std::vector<Finding>& findings,
+            const nlohmann::ordered_json& json) {
+  if (arguments.json != "-") std::fputs((before + table_text(findings)).c_str(), stdout);
+  if (!arguments.json.empty()) write_json(arguments.json, json);
+  return !has_error(findings);
 }
 
 ExitCode examine_host(const Arguments& arguments) {
   const Facts facts = collect("", plugin::Registry::standard(arguments.plugin_paths));
   const auto findings = judge(facts);
-  if (arguments.json != "-") std::fputs(table_text(findings).c_str(), stdout);
-  if (!arguments.json.empty()) {
-    write_json(arguments.json, {{"host", facts.hostname}, {"findings", to_json(findings)}});
-  }
-  return has_error(findings) ? ExitCode::failure : ExitCode::ok;
+  const bool good = report(arguments, "", findings, {{"host", facts.hostname}, {"findings", to_json(findings)}});
+  return good ? ExitCode::ok : ExitCode::failure;
 }
 
 std::chrono::milliseconds milliseconds(double seconds) {
@@ -92,13 +93,11 @@ ExitCode examine_peers(Arguments arguments) {
     return job->follow({});
   }
   return job->lead([&] {
-    const PeersReport report = test();
-    const auto findings = judge_peers(report);
-    if (arguments.json != "-") std::fputs((peers_text(report) + "\n" + table_text(findings)).c_str(), stdout);
-    if (!arguments.json.empty()) write_json(arguments.json, peers_json(report, findings));
+    const PeersReport peers = test();
+    const auto findings = judge_peers(peers);
+    if (report(arguments, peers_text(peers) + "\n", findings, peers_json(peers, findings))) return ExitCode::ok;
     // An Error, because the other hosts do not show the table.
-    if (has_error(findings)) throw Error(ExitCode::failure, "--peers: found an error; rank 0 has printed the table");
-    return ExitCode::ok;
+    throw Error(ExitCode::failure, "--peers: found an error; rank 0 has printed the table");
   });
 }
 
