@@ -4,13 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <memory>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "base/version.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/host_identity.hpp"
 #include "launch/net/address.hpp"
+#include "launch/net/secret.hpp"
 #include "tools/doctor/rules.hpp"
 
 namespace nlohmann {
@@ -37,17 +38,15 @@ using std::chrono::milliseconds;
 // The host of a rank that tests.
 class Tester {
  public:
-  Tester(Store& store, const PeersOptions& options, std::vector<int> ranks, std::size_t here)
-      : store_(store), options_(options), ranks_(std::move(ranks)), here_(here) {}
+  Tester(Store& store, const PeersOptions& options, std::vector<int> ranks, std::size_t here, std::string token)
+      : store_(store), options_(options), ranks_(std::move(ranks)), here_(here), token_(std::move(token)) {}
 
-  PeersReport run(const std::string& token) {
-    token_ = token;
-    interfaces_ = interfaces("");
+  PeersReport run() {
     const PeerHost self = start();
     store_.set(key("address", here_), text_of(self));
     gather_hosts();
     std::vector<PeerPair> results;
-    for (std::size_t round = 0; round < rounds_of(ranks_.size()); ++round) {
+    for (std::size_t round = 0; round < ranks_.size(); ++round) {
       if (const auto partner = partner_of(here_, round, ranks_.size())) results.push_back(test(*partner, round));
     }
     store_.set(key("result", here_), text_of(results));
@@ -77,8 +76,7 @@ class Tester {
       self.interface = chosen.name;
       self.address = chosen.addresses.front();
       self.mtu = chosen.mtu;
-      listener_ = std::make_unique<PeerListener>(self.address, options_.port);
-      self.port = listener_->port();
+      self.port = listener_.emplace(self.address, options_.port).port();
     } catch (const Error& error) {
       self.error = error.what();
     }
@@ -124,8 +122,7 @@ class Tester {
     pair = measure(report_.hosts[other], ticket(here_), options_);
     if (here_ < other) listener_->serve(ticket(other), 2 * first);
     for (const Interface& interface : interfaces_) {
-      const auto& all = interface.addresses;
-      if (std::find(all.begin(), all.end(), pair.address) != all.end()) pair.interface = interface.name;
+      if (std::ranges::count(interface.addresses, pair.address) > 0) pair.interface = interface.name;
     }
     return pair;
   }
@@ -137,7 +134,7 @@ class Tester {
     for (std::size_t host = 0; host < ranks_.size(); ++host) {
       if (!without_error(host)) continue;  // it has tested nothing
       try {
-        const auto text = store_.require(key("result", host), patience(rounds_of(ranks_.size())));
+        const auto text = store_.require(key("result", host), patience(ranks_.size()));
         for (const json& one : json::parse(text)) report_.pairs.push_back(one);
       } catch (const Error& error) {
         report_.hosts[host].error = std::string("no result: ") + error.what();
@@ -149,55 +146,41 @@ class Tester {
   const PeersOptions& options_;
   const std::vector<int> ranks_;  // the one of each host that tests
   const std::size_t here_;
-  std::string token_;
-  std::vector<Interface> interfaces_;
-  std::unique_ptr<PeerListener> listener_;  // null: this host cannot test
+  const std::string token_;
+  const std::vector<Interface> interfaces_ = interfaces("");
+  std::optional<PeerListener> listener_;  // none: this host cannot test
   PeersReport report_;
 };
 
 }  // namespace
 
-// The circle method: host n - 1 stays, the others rotate. With an odd number of hosts, one pauses.
-std::size_t rounds_of(std::size_t hosts) {
-  return hosts < 2 ? 0 : hosts + hosts % 2 - 1;
-}
-
+// Two hosts meet in the round of their sum.
 std::optional<std::size_t> partner_of(std::size_t host, std::size_t round, std::size_t hosts) {
-  const std::size_t rounds = rounds_of(hosts);
-  for (std::size_t other = 0; other < hosts; ++other) {
-    // The one that stays, which an odd number of hosts does not have, meets the one that would meet itself.
-    const std::size_t sum = other == rounds ? 2 * host : host == rounds ? 2 * other : host + other;
-    if (other != host && sum % rounds == round) return other;
-  }
-  return std::nullopt;
+  const std::size_t other = (round + hosts - host) % hosts;
+  return other == host ? std::nullopt : std::optional(other);
 }
 
 Interface choose_interface(const std::vector<Interface>& interfaces, const std::string& named,
                            const Variables& variables, const std::string& address) {
-  const auto usable = [&](const std::string& name) -> std::optional<Interface> {
-    for (const Interface& one : interfaces) {
-      if (one.name == name && one.is_up && !one.addresses.empty()) return one;
-    }
-    return std::nullopt;
-  };
-  if (!named.empty()) {
-    if (const auto found = usable(named)) return *found;
-    std::vector<std::string> names;
-    for (const Interface& one : interfaces) {
-      if (usable(one.name)) names.push_back(one.name);
-    }
-    throw Error(ExitCode::usage, "--interface " + named + ": this host has no such interface that is up and has an " +
-                                     "address; it has " + fmt::format("{}", fmt::join(names, ", ")));
-  }
+  std::vector<Interface> usable;
+  std::ranges::copy_if(interfaces, std::back_inserter(usable),
+                       [](const Interface& one) { return one.is_up && !one.addresses.empty(); });
+  std::vector<std::string> names;
+  if (!named.empty()) names.push_back(named);
   for (const auto& [name, value] : variables) {
-    if (name != "GLOO_SOCKET_IFNAME" && name != "NCCL_SOCKET_IFNAME") continue;
-    const std::string first = value.substr(0, value.find(','));
-    if (const auto found = usable(first.starts_with('=') ? first.substr(1) : first)) return *found;
+    if (!named.empty() || (name != "GLOO_SOCKET_IFNAME" && name != "NCCL_SOCKET_IFNAME")) continue;
+    names.push_back(value.substr(value.starts_with('='), value.find(',') - value.starts_with('=')));
   }
-  for (const Interface& one : interfaces) {
-    const auto& all = one.addresses;
-    const bool leads = std::find(all.begin(), all.end(), address) != all.end();
-    if (leads && one.is_up && !one.is_loopback) return one;
+  for (const std::string& name : names) {
+    if (const auto one = std::ranges::find(usable, name, &Interface::name); one != usable.end()) return *one;
+  }
+  if (!named.empty()) {
+    throw Error(ExitCode::usage,
+                fmt::format("--interface {}: this host has no such interface that is up and has an address; it has {}",
+                            named, fmt::join(usable | std::views::transform(&Interface::name), ", ")));
+  }
+  for (const Interface& one : usable) {
+    if (std::ranges::count(one.addresses, address) > 0 && !one.is_loopback) return one;
   }
   const Interface* main = main_interface(interfaces);
   if (main == nullptr) throw Error(ExitCode::failure, "no interface but loopback is up with an address");
@@ -212,14 +195,11 @@ PeersReport test_peers(Store& store, int rank, int size, const PeersOptions& opt
   for (int one = 0; one < size; ++one) {
     if (std::find(hosts.begin(), hosts.begin() + one, hosts[one]) == hosts.begin() + one) first.push_back(one);
   }
-  const auto place = std::find(first.begin(), first.end(), rank);
-  if (rank == 0) store.set("peers/token", random_token());
-  PeersReport report;
-  if (place != first.end()) {
-    Tester tester(store, options, first, static_cast<std::size_t>(place - first.begin()));
-    report = tester.run(store.require("peers/token", options.timeout));
-  }
-  return report;
+  if (rank == 0) store.set("peers/token", launch::to_hex(launch::make_secret()));
+  const auto place = std::ranges::find(first, rank);
+  if (place == first.end()) return {};
+  const std::string token = store.require("peers/token", options.timeout);
+  return Tester(store, options, first, static_cast<std::size_t>(place - first.begin()), token).run();
 }
 
 nlohmann::ordered_json peers_json(const PeersReport& report, const std::vector<Finding>& findings) {

@@ -4,14 +4,13 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/store.hpp"
+#include "base/unique_fd.hpp"
 #include "tools/doctor/facts.hpp"
 #include "tools/doctor/rules.hpp"
 
@@ -60,9 +59,8 @@ struct PeersReport {
 // store does.
 PeersReport test_peers(Store& store, int rank, int size, const PeersOptions& options);
 
-// Who tests with whom: in each round every host has at most one partner, and over all rounds every pair meets once.
-// partner_of() returns nothing if the host pauses in this round.
-std::size_t rounds_of(std::size_t hosts);
+// Whom a host tests with: in each round at most one other host, and in as many rounds as there are hosts every other
+// host once. Nothing if the host pauses in this round.
 std::optional<std::size_t> partner_of(std::size_t host, std::size_t round, std::size_t hosts);
 
 // Which interface leads to other hosts: `named`, or else a variable of Gloo or NCCL, `address`, the default
@@ -84,7 +82,6 @@ class PeerListener {
  public:
   // Listens on this address only; `port` 0: any free one. Throws Error(failure) with errno's text.
   PeerListener(const std::string& address, int port);
-  ~PeerListener();
 
   int port() const;
   // Serves the client that has the ticket until it has measured; returns without having served if none has come within
@@ -92,15 +89,11 @@ class PeerListener {
   void serve(const std::string& ticket, std::chrono::milliseconds limit);
 
  private:
-  struct Socket;
-  std::unique_ptr<Socket> socket_;
+  UniqueFd socket_;
 };
 
 // Measures the connection to a host that serves. Blocks until its time limits (options.connect_limit, options.duration)
-// have passed. Never throws: errors are in the result, whose `from`, `to` and `interface` stay empty.
+// have passed. Errors are in the result, whose `from`, `to` and `interface` stay empty.
 PeerPair measure(const PeerHost& to, const std::string& ticket, const PeersOptions& options);
-
-// 128 random bits in hexadecimal.
-std::string random_token();
 
 }  // namespace ddprun::doctor

@@ -121,7 +121,7 @@ TEST_CASE("the rounds: every pair once, every host at most once a round") {
   for (std::size_t hosts = 0; hosts <= 17; ++hosts) {
     CAPTURE(hosts);
     std::map<std::pair<std::size_t, std::size_t>, int> met;
-    for (std::size_t round = 0; round < rounds_of(hosts); ++round) {
+    for (std::size_t round = 0; round < hosts; ++round) {
       for (std::size_t host = 0; host < hosts; ++host) {
         const auto partner = partner_of(host, round, hosts);
         if (!partner) continue;
@@ -199,9 +199,7 @@ TEST_CASE("a host that dies before its test is an error; the others test") {
 }
 
 TEST_CASE("a listener serves only the client with the ticket, and dismisses silent, wrong and early ones") {
-  const std::string ticket = random_token();
-  CHECK(ticket.size() == 32);
-  CHECK(ticket != random_token());
+  const std::string ticket(32, '1'), other(32, '2');
   PeerHost to;
   to.address = "127.0.0.1";
   auto listener = std::make_unique<PeerListener>(to.address, 0);
@@ -213,7 +211,7 @@ TEST_CASE("a listener serves only the client with the ticket, and dismisses sile
     return pair;
   };
   CHECK(measured_with(ticket, seconds(5)).error.empty());
-  const PeerPair refused = measured_with(random_token(), milliseconds(200));
+  const PeerPair refused = measured_with(other, milliseconds(200));
   CHECK(refused.connect_errno == 0);
   CHECK_FALSE(refused.error.empty());
   CHECK_FALSE(refused.round_trip_s);
