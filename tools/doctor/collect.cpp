@@ -2,6 +2,7 @@
 // loaded, and names resolved, in a child, so that one that crashes or hangs is a finding, and this process stays free
 // of LibTorch and CUDA.
 #include <fmt/format.h>
+#include <fnmatch.h>
 #include <netdb.h>
 #include <unistd.h>
 
@@ -60,18 +61,17 @@ std::string describe_gpus() {
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+// As JSON, each once.
 std::string addresses_of(const std::string& name) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
-  if (const int error = ::getaddrinfo(name.c_str(), nullptr, &hints, &list); error != 0) {
-    throw Error(ExitCode::failure, ::gai_strerror(error));
-  }
+  const int error = ::getaddrinfo(name.c_str(), nullptr, &hints, &list);
+  if (error != 0) throw Error(ExitCode::failure, ::gai_strerror(error));
   json addresses = json::array();
   for (const addrinfo* one = list; one != nullptr; one = one->ai_next) {
-    const std::string text = numeric_address(one->ai_addr);
-    const bool known = std::find(addresses.begin(), addresses.end(), text) != addresses.end();
-    if (!text.empty() && !known) addresses.push_back(text);
+    const json text = numeric_address(one->ai_addr);
+    if (text != "" && std::ranges::count(addresses, text) == 0) addresses.push_back(text);
   }
   ::freeaddrinfo(list);
   return addresses.dump();
@@ -130,17 +130,15 @@ Resolved resolve(const std::string& name) {
 }
 
 Variables variables(const char* const* environment) {
-  constexpr std::string_view kPrefixes[] = {"GLOO_", "NCCL_", "UCX_", "TORCH_NCCL_", "OMPI_MCA_btl", "CUDA_VISIBLE"};
-  constexpr std::string_view kNames[] = {"MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS", "LD_LIBRARY_PATH",
-                                         "DDPRUN_PLUGIN_PATH"};
+  constexpr const char* kPatterns[] = {
+      "GLOO_*",      "NCCL_*",      "UCX_*",           "TORCH_NCCL_*",    "OMPI_MCA_btl*",     "CUDA_VISIBLE*",
+      "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS", "LD_LIBRARY_PATH", "DDPRUN_PLUGIN_PATH"};
   Variables found;
   for (; *environment != nullptr; ++environment) {
-    const std::string_view entry = *environment;
-    const std::string_view name = entry.substr(0, entry.find('='));
-    const bool listed =
-        std::ranges::count(kNames, name) > 0 ||
-        std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
-    if (listed && name != entry) found.emplace_back(name, entry.substr(name.size() + 1));
+    const std::string entry = *environment, name = entry.substr(0, entry.find('='));
+    const auto is_name = [&](const char* pattern) { return ::fnmatch(pattern, name.c_str(), 0) == 0; };
+    const bool listed = name != entry && std::ranges::any_of(kPatterns, is_name);
+    if (listed) found.emplace_back(name, entry.substr(name.size() + 1));
   }
   std::ranges::sort(found);
   return found;
@@ -150,9 +148,9 @@ Launcher launcher() {
   try {
     const auto world = launch::discover(std::nullopt);
     if (!world) return {};
-    std::string text = world->launcher + ": rank " + std::to_string(world->rank) + " of " + std::to_string(world->size);
-    if (!world->is_own()) text += ", they meet at " + world->master_addr + ":" + std::to_string(world->master_port);
-    return {text, ""};
+    const std::string at =
+        world->is_own() ? "" : fmt::format(", they meet at {}:{}", world->master_addr, world->master_port);
+    return {fmt::format("{}: rank {} of {}{}", world->launcher, world->rank, world->size, at), ""};
   } catch (const Error& error) {
     return {"", error.what()};
   }

@@ -125,14 +125,12 @@ void read_group(GroupLimits& limits, const std::string& folder) {
   lower(limits.processes, limit_in(folder + "/pids.max"));
 }
 
-// The interface of the default route: the one that the kernel chooses for an address that nobody has (RFC 5737, 3849).
-// No packet is sent. Of IPv4, or else of IPv6.
-std::string default_route() {
+// This host's address in the default route: the source of packets to an address that nobody has (RFC 5737, 3849). No
+// packet is sent. Of IPv4, or else of IPv6.
+std::string outgoing_address() {
   for (const char* const outside : {"192.0.2.1", "2001:db8::1"}) {
     try {
-      const auto interfaces = network_interfaces();
-      const auto* const found = interface_with(interfaces, launch::route_to(outside).from);
-      if (found != nullptr && !found->is_loopback) return found->name;
+      if (const std::string from = launch::route_to(outside).from; !launch::is_loopback(from)) return from;
     } catch (const Error&) {
       continue;  // no route
     }
@@ -253,11 +251,11 @@ Limits limits(const std::string& root, const std::string& job_folder) {
 
 std::vector<Interface> interfaces(const std::string& root) {
   std::vector<Interface> list;
-  const std::string route = default_route();
+  const std::string outgoing = outgoing_address();
   for (NetworkInterface& one : network_interfaces()) {
     std::erase_if(one.addresses, [](const std::string& address) { return address.find('%') != std::string::npos; });
-    list.push_back({std::move(one), 0, {}, false});
-    list.back().default_route = list.back().name == route;
+    const bool leads_out = !one.is_loopback && std::ranges::count(one.addresses, outgoing) > 0;
+    list.push_back({std::move(one), 0, {}, leads_out});
   }
   read_links(root, list);
   return list;

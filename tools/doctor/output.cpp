@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
@@ -49,12 +48,8 @@ nlohmann::ordered_json to_json(const std::vector<Finding>& findings) {
 }
 
 void write_json(const std::string& file, const nlohmann::ordered_json& value) {
-  const std::string text = value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
-  if (file == "-") {
-    std::fputs(text.c_str(), stdout);
-  } else {
-    replace_file(file, text);
-  }
+  replace_file(file == "-" ? "/dev/stdout" : file,
+               value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n');
 }
 
 bool has_error(const std::vector<Finding>& findings) {

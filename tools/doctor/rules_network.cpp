@@ -133,10 +133,8 @@ std::vector<Rule> rules_of(const std::string& name, const std::string& value, co
 
 const Interface* main_interface(const std::vector<Interface>& interfaces) {
   const Interface* best = nullptr;
-  for (const Interface& interface : interfaces) {
-    if (!is_usable(interface)) continue;
-    if (interface.default_route) return &interface;
-    if (best == nullptr) best = &interface;
+  for (const Interface& one : interfaces) {
+    if (is_usable(one) && (best == nullptr || one.default_route > best->default_route)) best = &one;
   }
   return best;
 }
