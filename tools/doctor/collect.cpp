@@ -164,6 +164,7 @@ Facts collect(const std::string& root, const plugin::Registry& registry) {
   facts.plugins = plugins(registry);
   facts.cores = cores(root);
   facts.memory = memory(root);
+  facts.group = group_limits(root);
   facts.numa = numa(root, facts.cores);
   facts.gpus = gpus();
   facts.gpus.driver_version = gpu_driver(root);

@@ -24,16 +24,21 @@ struct Plugin {
 };
 
 struct Cores {
-  int64_t online = 0;              // logical CPUs of the machine
-  int64_t usable = 0;              // of these, in this process's affinity mask
-  int64_t threads_per_core = 1;    // more than 1: simultaneous multithreading (SMT)
-  std::optional<double> cpu_time;  // the cgroup's limit, in CPUs
-  std::string usable_list;         // "0-3,8"
+  int64_t online = 0;            // logical CPUs of the machine
+  int64_t usable = 0;            // of these, in this process's affinity mask
+  int64_t threads_per_core = 1;  // more than 1: simultaneous multithreading (SMT)
+  std::string usable_list;       // "0-3,8"
 };
 
 struct Memory {
-  std::optional<int64_t> total, available;           // bytes
-  std::optional<int64_t> group_limit, group_in_use;  // of the cgroup
+  std::optional<int64_t> total, available;  // bytes
+};
+
+// Of the cgroups that hold this process, version 1 or 2: the smallest limit of the group and those above it.
+struct GroupLimits {
+  std::optional<double> cpus;                    // CPU time
+  std::optional<int64_t> memory, memory_in_use;  // bytes; in_use: of the group with the limit
+  std::optional<int64_t> processes;
 };
 
 struct NumaNode {
@@ -88,12 +93,11 @@ struct Space {
 };
 
 struct Limits {
-  std::optional<Limit> memlock;          // bytes; no value: not reported
-  std::optional<Limit> files;            // open files
-  std::optional<Limit> processes;        // of this user
-  std::optional<Limit> group_processes;  // the cgroup's limit; no value: none
-  Space shm;                             // /dev/shm
-  Space job_folder;                      // where ddprun makes the folder of a job
+  std::optional<Limit> memlock;    // bytes; no value: not reported
+  std::optional<Limit> files;      // open files
+  std::optional<Limit> processes;  // of this user
+  Space shm;                       // /dev/shm
+  Space job_folder;                // where ddprun makes the folder of a job
 };
 
 struct Launcher {
@@ -110,6 +114,7 @@ struct Facts {
   std::vector<Plugin> plugins;
   Cores cores;
   Memory memory;
+  GroupLimits group;
   std::vector<NumaNode> numa;
   Gpus gpus;
   Network network;
@@ -128,6 +133,7 @@ Facts collect(const std::string& root, const plugin::Registry& registry);
 Variables versions(const std::string& root);
 Cores cores(const std::string& root);
 Memory memory(const std::string& root);
+GroupLimits group_limits(const std::string& root);
 std::vector<NumaNode> numa(const std::string& root, const Cores& cores);
 std::string gpu_driver(const std::string& root);  // its version; "": none
 Limits limits(const std::string& root, const std::string& job_folder);
@@ -143,14 +149,6 @@ Resolved resolve(const std::string& name);
 // The variables in `environment` (as environ) that change communication, sorted by name.
 Variables variables(const char* const* environment);
 Launcher launcher();
-
-// The limit of the cgroups that hold this process, version 1 or 2: the smallest of the group and those above it.
-struct GroupLimits {
-  std::optional<double> cpus;
-  std::optional<int64_t> memory, memory_in_use;  // in_use: of the group with the limit
-  std::optional<int64_t> processes;
-};
-GroupLimits group_limits(const std::string& root);
 
 // The CPUs of a list such as "0-3,8"; empty if it cannot be read.
 std::vector<int> cpu_list(const std::string& text);

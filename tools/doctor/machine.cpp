@@ -209,15 +209,12 @@ Cores cores(const std::string& root) {
     const auto together = cpu_list(word_of(cpu + "cpu" + std::to_string(one) + "/topology/thread_siblings_list"));
     cores.threads_per_core = std::max(cores.threads_per_core, static_cast<int64_t>(together.size()));
   }
-  cores.cpu_time = group_limits(root).cpus;
   return cores;
 }
 
 Memory memory(const std::string& root) {
   const std::string text = text_of(root + "/proc/meminfo");
-  const GroupLimits group = group_limits(root);
-  return {kibibytes_after(text, "MemTotal:"), kibibytes_after(text, "MemAvailable:"), group.memory,
-          group.memory_in_use};
+  return {kibibytes_after(text, "MemTotal:"), kibibytes_after(text, "MemAvailable:")};
 }
 
 std::vector<NumaNode> numa(const std::string& root, const Cores& cores) {
@@ -239,14 +236,11 @@ std::vector<NumaNode> numa(const std::string& root, const Cores& cores) {
 
 Limits limits(const std::string& root, const std::string& job_folder) {
   const std::string text = text_of(root + "/proc/self/limits");
-  Limits limits{.memlock = limit_after(text, "Max locked memory"),
-                .files = limit_after(text, "Max open files"),
-                .processes = limit_after(text, "Max processes"),
-                .group_processes = {},
-                .shm = space_of(root + "/dev/shm"),
-                .job_folder = space_of(job_folder)};
-  if (const auto most = group_limits(root).processes) limits.group_processes = Limit(*most);
-  return limits;
+  return {.memlock = limit_after(text, "Max locked memory"),
+          .files = limit_after(text, "Max open files"),
+          .processes = limit_after(text, "Max processes"),
+          .shm = space_of(root + "/dev/shm"),
+          .job_folder = space_of(job_folder)};
 }
 
 std::vector<Interface> interfaces(const std::string& root) {

@@ -53,7 +53,7 @@ struct PeersReport {
   std::vector<PeerPair> pairs;
 };
 
-// Collective; call it while there is only one thread. Returns the report on rank 0; on other ranks it is incomplete.
+// Collective. Returns the report on rank 0; on other ranks it is incomplete.
 // Listens on one address of one interface; only peers with the job's random token are served. Takes about two seconds
 // per other host. What fails on a host is in the report. Throws Error(rendezvous) if ranks do not come, and as the
 // store does.

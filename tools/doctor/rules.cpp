@@ -56,9 +56,9 @@ void judge_cores(const Facts& facts, Findings& findings) {
         "the affinity mask excludes the others: ask the launcher for more cores (srun --cpus-per-task, mpirun "
         "--bind-to none, docker --cpuset-cpus) if the ranks of this host need them",
         value + ": CPUs " + cores.usable_list}});
-  const double time = cores.cpu_time.value_or(INFINITY);
+  const double time = facts.group.cpus.value_or(INFINITY);
   const std::string cpus = fmt::format("{:.4g} CPUs", time);
-  findings.judge("CPU time", cores.cpu_time ? cpus : "no limit",
+  findings.judge("CPU time", facts.group.cpus ? cpus : "no limit",
                  {{time < static_cast<double>(cores.usable), State::warning,
                    fmt::format("threads beyond the limit are stopped for parts of each second: keep ranks x "
                                "launch.threads at {:.0f} or less, or raise the limit (docker --cpus, "
@@ -81,8 +81,8 @@ void judge_memory(const Facts& facts, Findings& findings) {
                  {{!memory.available, State::note, "find out with free -h", "/proc/meminfo does not report it"},
                   {memory.available < kGiB, State::warning,
                    "each rank needs some hundred MiB for LibTorch alone: end other programs, or start fewer ranks"}});
-  const int64_t limit = memory.group_limit.value_or(INT64_MAX);
-  const int64_t left = limit - std::min(memory.group_in_use.value_or(0), limit);
+  const int64_t limit = facts.group.memory.value_or(INT64_MAX);
+  const int64_t left = limit - std::min(facts.group.memory_in_use.value_or(0), limit);
   findings.judge("cgroup limit", "none",
                  {{limit < memory.total.value_or(INT64_MAX), left < kGiB ? State::warning : State::note,
                    "the kernel kills a rank when all ranks of this host together need more: raise the limit (docker "
@@ -157,8 +157,10 @@ void judge_limits(const Facts& facts, Findings& findings) {
   findings.judge("processes", text_of(limits.processes, human_count),
                  {{below(limits.processes, kFewProcesses), State::warning,
                    "every thread of every rank of this user counts: `ulimit -u 65536`"}});
-  findings.judge("processes, cgroup", text_of(limits.group_processes, human_count),
-                 {{below(limits.group_processes, kFewProcesses), State::warning,
+  std::optional<Limit> of_group;
+  if (facts.group.processes) of_group = Limit(*facts.group.processes);
+  findings.judge("processes, cgroup", text_of(of_group, human_count),
+                 {{below(of_group, kFewProcesses), State::warning,
                    "every thread of every rank counts: raise it (docker --pids-limit, TasksMax of systemd, "
                    "podPidsLimit of Kubernetes)"}});
   const Space &shm = limits.shm, &folder = limits.job_folder;

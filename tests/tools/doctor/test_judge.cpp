@@ -31,8 +31,9 @@ Facts ordinary() {
   Facts made;
   made.versions = {{"ddprun", "0.1.0"}};
   made.plugins = {{"comm", "x", "/a/x", "1", "lib 2", ""}};
-  made.cores = {.online = 8, .usable = 8, .cpu_time = 8.0, .usable_list = "0-7"};
-  made.memory = {16 * kGiB, 8 * kGiB, 64 * kGiB, kGiB};
+  made.cores = {.online = 8, .usable = 8, .usable_list = "0-7"};
+  made.memory = {16 * kGiB, 8 * kGiB};
+  made.group = {8.0, 64 * kGiB, kGiB, {}};
   made.numa.resize(1);
   made.numa[0].cpus = "0-7";
   made.numa[0].usable = true;
@@ -41,7 +42,7 @@ Facts ordinary() {
   made.network.interfaces[1].default_route = true;
   made.network.host = {"node3", {"127.0.1.1", "10.0.0.3"}, ""};
   made.network.rdma_devices = {"mlx5_0"};
-  made.limits = {Limit(), Limit(65536), Limit(), {}, {"/dev/shm", 8 * kGiB, 8 * kGiB, ""}, {"/tmp", kGiB, kGiB, ""}};
+  made.limits = {Limit(), Limit(65536), Limit(), {"/dev/shm", 8 * kGiB, 8 * kGiB, ""}, {"/tmp", kGiB, kGiB, ""}};
   made.launcher = {"torchrun: rank 0 of 2", ""};
   return made;
 }
@@ -66,19 +67,20 @@ const std::vector<Case> kCases = {
     {"a small container without RDMA",
      [](Facts& facts) {
        facts.network.rdma_devices.clear();
-       facts.cores = {.online = 8, .usable = 2, .cpu_time = 0.001, .usable_list = "0,4"};
-       facts.memory = {16 * kGiB, kGiB / 2, 4 * kGiB, 5 * kGiB};
+       facts.cores = {.online = 8, .usable = 2, .usable_list = "0,4"};
+       facts.memory = {16 * kGiB, kGiB / 2};
+       facts.group = {0.001, 4 * kGiB, 5 * kGiB, 64};
        facts.limits.memlock = Limit(65536);
        facts.limits.files = Limit(1024);
-       facts.limits.group_processes = 64;
        facts.limits.shm.size = facts.limits.shm.free = 64 << 20;
        facts.limits.job_folder.free = 0;
        facts.gpus.hidden = true;
      }},
     {"a large host with limits",
      [](Facts& facts) {
-       facts.cores = {.online = 64, .usable = 64, .threads_per_core = 2, .cpu_time = 3.5, .usable_list = "0-63"};
-       facts.memory = {16 * kGiB, 8 * kGiB, 4 * kGiB, kGiB};
+       facts.cores = {.online = 64, .usable = 64, .threads_per_core = 2, .usable_list = "0-63"};
+       facts.memory = {16 * kGiB, 8 * kGiB};
+       facts.group = {3.5, 4 * kGiB, kGiB, {}};
        facts.numa = {{0, "0-31", 8 * kGiB, true}, {1, "32-63", {}, true}, {2, "", {}, false}};
        facts.limits.memlock = Limit(65536);
        facts.limits.files = Limit(0);
@@ -88,7 +90,7 @@ const std::vector<Case> kCases = {
      }},
     {"files that cannot be written, a driver that fails, plugins that are hidden or refused",
      [](Facts& facts) {
-       facts.limits = {{}, Limit(UINT64_MAX), {}, {}, {"/dev/shm", 0, 0, "No such file or directory"}, {}};
+       facts.limits = {{}, Limit(UINT64_MAX), {}, {"/dev/shm", 0, 0, "No such file or directory"}, {}};
        facts.limits.job_folder = {"/tmp", kGiB, kGiB, "Read-only file system"};
        facts.gpus = {true, "580.65", "", {}, "no device", false};
        facts.plugins.push_back({"comm", "x", "/b/x", "1", "", ""});
