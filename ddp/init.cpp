@@ -136,15 +136,9 @@ void JoinedState::join(const GroupOptions& wanted, const std::string& whose) {
     launch::compare_identities(
         *rendezvous.store, world.rank, world.size, identity(options, *plugin.table), options.timeout,
         {.differ = "do not form one group", .advice = "call " + function + " with the same options on all ranks"});
-    joined = join_backend({.plugin = plugin.table,
-                           .device = device,
-                           .deadline = options.timeout,
-                           .algorithm = options.algorithm,
-                           .compare_calls = options.check,
-                           .options = options.options,
-                           .part = name,
-                           .whose = whose},
-                          world, rendezvous);
+    const comm::JoinOptions how{
+        .deadline = options.timeout, .algorithm = options.algorithm, .options = options.options, .whose = whose};
+    joined = join_backend(*plugin.table, {how, device, false, options.check, name}, world, rendezvous);
   }
   ranks = {*joined.backend, options.timeout};
 }

@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "comm/fingerprint.hpp"
-#include "comm/plugin_backend.hpp"
 #include "comm/shared_table.hpp"
 #include "launch/failure.hpp"
 #include "launch/rendezvous.hpp"
@@ -38,29 +37,25 @@ Error first_cause(const Rendezvous& rendezvous, const Error& error) {
   return rendezvous.link->failed(error).value_or(error);
 }
 
-Joined join_backend(const JoinSettings& settings, const launch::World& world, const Rendezvous& rendezvous) {
-  comm::JoinOptions options;
+Joined join_backend(const ddprun_comm_plugin& plugin, const JoinSettings& settings, const launch::World& world,
+                    const Rendezvous& rendezvous) {
+  comm::JoinOptions options = settings.plugin;
   options.rank = world.rank;
   options.size = world.size;
-  options.deadline = settings.deadline;
-  options.algorithm = settings.algorithm;
-  options.deterministic = settings.deterministic;
-  options.options = settings.options;
   options.address = world.address;
-  options.whose = settings.whose;
   if (rendezvous.link != nullptr) options.abort_flag = rendezvous.link->abort_flag();
   const bool on_gpu = !settings.device.is_cpu();
-  if (on_gpu && comm::memory_given(*settings.plugin, Memory::cuda, settings.stage_through_host) == Memory::cuda) {
+  if (on_gpu && comm::memory_given(plugin, Memory::cuda, settings.stage_through_host) == Memory::cuda) {
     options.device = settings.device.index();
   }
-  options.allgather = rendezvous.store->numbered_allgather("join", world.rank, world.size, settings.deadline);
-  auto adapter = comm::join(*settings.plugin, options);
-  comm::PluginBackend& plugin = *adapter;
-  Joined joined{std::move(adapter), plugin.recorder()};
-  if (on_gpu) joined.backend = train::staged(std::move(joined.backend), settings.device, settings.deadline);
+  options.allgather = rendezvous.store->numbered_allgather("join", world.rank, world.size, options.deadline);
+  auto adapter = comm::join(plugin, options);
+  comm::PluginBackend& backend = *adapter;
+  Joined joined{std::move(adapter), backend.recorder()};
+  if (on_gpu) joined.backend = train::staged(std::move(joined.backend), settings.device, options.deadline);
   if (!settings.compare_calls) return joined;
   // Ranks of one host compare their calls in shared memory; across hosts, they use the backend itself.
-  plugin.compare_calls(
+  backend.compare_calls(
       world.on_one_host()
           ? comm::shared_table(comm::map_table(world.job_dir + "/table" + settings.part, world.size), world.rank)
           : comm::exchange_over(*joined.backend));

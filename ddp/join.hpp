@@ -5,12 +5,12 @@
 
 #include <chrono>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 
 #include "base/store.hpp"
 #include "comm/flight_recorder.hpp"
+#include "comm/plugin_backend.hpp"
 #include "ddprun/comm_backend.hpp"
 #include "ddprun/plugin/comm_plugin.h"
 #include "launch/rank_link.hpp"
@@ -32,17 +32,13 @@ Rendezvous join_rendezvous(launch::World& world, std::chrono::milliseconds timeo
 // What this rank ends with, after `error`: the first cause, if it only lost a peer. Reports the error to linked ranks.
 Error first_cause(const Rendezvous& rendezvous, const Error& error);
 
+// How a rank joins. join_backend() sets the other members of comm::JoinOptions.
 struct JoinSettings {
-  const ddprun_comm_plugin* plugin = nullptr;
-  torch::Device device{torch::kCPU};     // of the tensors
-  std::chrono::milliseconds deadline{};  // of joining, and of one collective
-  std::string algorithm = "auto";
-  bool deterministic = false;
-  bool stage_through_host = false;               // comm.stage_through_host
-  bool compare_calls = true;                     // comm.check
-  std::map<std::string, std::string> options{};  // comm.options
-  // Of a part of the job: a name that no other part has, for files; and comm::JoinOptions::whose.
-  std::string part{}, whose{};
+  comm::JoinOptions plugin;           // deadline, algorithm, deterministic, options, whose
+  torch::Device device{torch::kCPU};  // of the tensors
+  bool stage_through_host = false;    // comm.stage_through_host
+  bool compare_calls = true;          // comm.check
+  std::string part{};                 // of a part of the job: a name that no other part has, for files
 };
 
 struct Joined {
@@ -51,6 +47,7 @@ struct Joined {
 };
 
 // For more than one rank. `rendezvous` outlives the backend. Collective. Throws as comm::join.
-Joined join_backend(const JoinSettings& settings, const launch::World& world, const Rendezvous& rendezvous);
+Joined join_backend(const ddprun_comm_plugin& plugin, const JoinSettings& settings, const launch::World& world,
+                    const Rendezvous& rendezvous);
 
 }  // namespace ddprun::ddp

@@ -41,14 +41,15 @@ void join_backend(const Assembly& assembly, const launch::World& world, const Re
                               "has started them, and a CUDA graph cannot record that; set it to \"off\", or "
                               "train.cuda_graph = false"));
   }
-  ddp::Joined joined = ddp::join_backend({.plugin = assembly.comm->table,
+  const comm::JoinOptions how{.deadline = config::milliseconds(settings.timeout),
+                              .algorithm = settings.algorithm,
+                              .deterministic = assembly.experiment().train.deterministic,
+                              .options = settings.options};
+  ddp::Joined joined = ddp::join_backend(*assembly.comm->table,
+                                         {.plugin = how,
                                           .device = assembly.device(),
-                                          .deadline = config::milliseconds(settings.timeout),
-                                          .algorithm = settings.algorithm,
-                                          .deterministic = assembly.experiment().train.deterministic,
                                           .stage_through_host = settings.stage_through_host,
-                                          .compare_calls = settings.check != "off",
-                                          .options = settings.options},
+                                          .compare_calls = settings.check != "off"},
                                          world, rendezvous);
   connections.backend = with_fault(std::move(joined.backend), assembly.experiment().faults, joined.recorder);
   connections.recorder = std::move(joined.recorder);

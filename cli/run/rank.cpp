@@ -146,19 +146,19 @@ record::RankTrace common_trace(const train::Tracer& tracer, const comm::Group& r
 record::Summary fit(Session& session, const Connections& connections, const launch::World& world,
                     const RunFolder& folder, record::Recorder& recorder, CollectivesFile& collectives) {
   try {
-    record::Summary summary = session.trainer().fit();
+    record::Summary summary = session.trainer->fit();
     recorder.flush();
-    if (session.tracer() != nullptr) {
-      record::write_trace(folder.path(), world.rank, common_trace(*session.tracer(), connections.ranks, world));
+    if (session.tracer != nullptr) {
+      record::write_trace(folder.path(), world.rank, common_trace(*session.tracer, connections.ranks, world));
     }
     folder.gather();
-    if (session.tracer() != nullptr) {
+    if (session.tracer != nullptr) {
       connections.ranks.barrier();
       if (world.rank == 0) record::merge_traces(folder.path(), world.size);
     }
     return summary;
   } catch (...) {
-    fail(world, connections, session.launcher_link(), collectives, ddp::current_error());
+    fail(world, connections, *session.launcher_link, collectives, ddp::current_error());
   }
 }
 
@@ -201,9 +201,9 @@ ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin:
                               folder.path(), log_path);
   record::Recorder recorder(folder.path(), world.rank);
   if (world.rank == 0) record::write_environment(folder.path(), record::collect_environment(versions(assembly)));
-  Session session(assembly, connections, world, folder, recorder);
+  const auto session = make_session(assembly, connections, world, folder, recorder);
   if (world.rank == 0) {
-    log::plain(console::banner(describe(assembly, world, session.loader(), threads, folder.path())));
+    log::plain(console::banner(describe(assembly, world, *session->loaders.train, threads, folder.path())));
   }
   if (world.rank == 0 && assembly.resume) log::info(assembly.resume->message);
   // The initial weights come from the seed, equal on all ranks; from here on random numbers differ between ranks.
@@ -216,7 +216,7 @@ ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin:
   if (prints_it) after_crash(print_how_to_resume);
   record::Summary summary;
   try {
-    summary = fit(session, connections, world, folder, recorder, collectives);
+    summary = fit(*session, connections, world, folder, recorder, collectives);
   } catch (const Error&) {
     if (prints_it) print_how_to_resume();
     throw;
@@ -228,7 +228,7 @@ ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin:
     print_results(summary, folder.path());
     if (summary.stopped == train::kInterrupted) print_how_to_resume();
   };
-  if (session.stopped_by() == ExitCode::ok) {
+  if (session->agreement->stopped_by() == ExitCode::ok) {
     report();
     return ExitCode::ok;
   }
@@ -236,7 +236,7 @@ ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin:
   // Many launchers end the job when the first rank has exited with such a code, so all ranks wait until the summary is
   // written.
   comm::with_heartbeat(connections.ranks, "writing its summary", report);
-  return world.job_dir.empty() ? session.stopped_by() : ExitCode::ok;
+  return world.job_dir.empty() ? session->agreement->stopped_by() : ExitCode::ok;
 }
 
 }  // namespace

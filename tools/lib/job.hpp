@@ -50,7 +50,9 @@ class Job {
   const launch::StoreAddress& store_address() const { return at_; }
   const std::string& address() const { return address_; }
   // For the name of a log: "", or ".node1".
-  std::string suffix() const { return leads() ? "" : "." + process() + std::to_string(index_); }
+  std::string suffix() const {
+    return leads() ? "" : std::string(".").append(process()).append(std::to_string(index_));
+  }
 
   // Process 0 calls these for each run, in this order. begin() makes the other processes start their part, with the
   // plan that their follow() makes of `what`, and completes the plan of its part; what["folder"] gets runs/ and logs/.
