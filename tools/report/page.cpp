@@ -1,6 +1,7 @@
 #include "tools/report/page.hpp"
 
 #include <algorithm>
+#include <boost/algorithm/string/replace.hpp>
 #include <boost/process/child.hpp>
 #include <boost/process/io.hpp>
 #include <boost/process/pipe.hpp>
@@ -71,19 +72,13 @@ data filled(const Section& section) {
     table["title"] = optional(one.title);
     return table;
   });
-  data charts(data::type::list);
-  bool second = false;  // of two on a line
-  for (std::size_t i = 0; i < section.charts.size(); ++i) {
-    const Chart& chart = section.charts[i];
-    // A half chart without a neighbour gets the full width.
-    const bool first = !second && chart.half && i + 1 < section.charts.size() && section.charts[i + 1].half;
+  const data charts = list_of(section.charts, [](const Chart& chart) {
     object figure = filled(table_of(chart));
-    figure["width"] = first || second ? "half" : "whole";
+    figure["width"] = chart.half ? "half" : "whole";
     figure["title"] = chart.title;
     figure["note"] = optional(chart.note);
-    charts.push_back(figure);
-    second = first;
-  }
+    return figure;
+  });
   return object{{"title", optional(section.title)},
                 {"paragraphs", paragraphs(section.paragraphs)},
                 {"tables", tables},
@@ -92,18 +87,14 @@ data filled(const Section& section) {
 
 // Both themes and all charts as JSON. Within a script element no text may end the element or start a comment.
 std::string specifications(const Page& page) {
-  const auto theme = nlohmann::ordered_json::parse(asset("theme.json"));
-  auto dark = theme.at("light");
-  dark.merge_patch(theme.at("dark"));
-  std::string json = R"({"light":)" + theme.at("light").dump() + R"(,"dark":)" + dark.dump() + R"(,"charts":[)";
-  const char* before = "\n";
+  auto all = nlohmann::ordered_json::parse(asset("theme.json")), dark = all.at("light");
+  dark.merge_patch(all.at("dark"));
+  all["dark"] = dark;
+  all["charts"] = nlohmann::ordered_json::array();
   for (const Section& section : page.sections) {
-    for (const Chart& chart : section.charts) json.append(before).append(vega_lite(chart)), before = ",\n";
+    for (const Chart& chart : section.charts) all["charts"].push_back(nlohmann::ordered_json::parse(vega_lite(chart)));
   }
-  json += "]}";
-  for (std::size_t at = json.find('<'); at != std::string::npos; at = json.find('<', at))
-    json.replace(at, 1, "\\u003c");
-  return json;
+  return boost::algorithm::replace_all_copy(all.dump(), "<", "\\u003c");
 }
 
 [[noreturn]] void fail_to_draw(const std::string& reason) {

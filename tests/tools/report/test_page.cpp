@@ -54,19 +54,6 @@ TEST_CASE("the charts are one JSON document, with both themes") {
   CHECK(charts["dark"]["axis"]["labelFontSize"] == charts["light"]["axis"]["labelFontSize"]);
 }
 
-TEST_CASE("a half chart without a neighbour has the full width") {
-  report::Page page;
-  report::Section section;
-  for (const bool half : {true, true, true, false, true}) {
-    section.charts.push_back(testing::some_bars());
-    section.charts.back().half = half;
-  }
-  page.sections.push_back(section);
-  const std::string html = html_of(page);
-  CHECK(count(html, "class=\"half\"") == 2);
-  CHECK(count(html, "class=\"whole\"") == 3);
-}
-
 TEST_CASE("a part of a part is indented") {
   console::Table table({{"part"}, {"time"}});
   table.row({"communication", "3 ms"});
