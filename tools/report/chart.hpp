@@ -114,6 +114,9 @@ std::string vega_lite(const Chart& chart);
 // The figures of the chart: chart.table, or a table made from its content.
 console::Table table_of(const Chart& chart);
 
+// A table whose first columns are texts, aligned left, and the others figures, aligned right.
+console::Table table_with(const std::vector<std::string>& texts, const std::vector<std::string>& figures);
+
 // Four significant digits, thousands separated by commas: "1,234", "0.06220", "25.74"; integers stay integers: "2".
 // Below 0.0001 and from 10^15 on with an exponent. NaN becomes "-".
 std::string figure(double value);

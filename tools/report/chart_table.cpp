@@ -18,18 +18,17 @@ std::string cell_of(const BarSeries& series, std::size_t group, double largest) 
   return cell;
 }
 
-// One column per series; a single one has the title of the axis, if there is one.
+// One series may have the title of the axis instead of its name.
 template <class Series>
-console::Table table_for(const console::Table::Column& first, const std::vector<Series>& all,
-                         const std::string& title) {
-  std::vector<console::Table::Column> columns = {first};
-  for (const Series& one : all)
-    columns.push_back({all.size() == 1 && !title.empty() ? title : one.name, console::Align::right});
-  return console::Table(columns);
+std::vector<std::string> names_of(const std::vector<Series>& all, const std::string& title) {
+  if (all.size() == 1 && !title.empty()) return {title};
+  std::vector<std::string> names(all.size());
+  std::ranges::transform(all, names.begin(), &Series::name);
+  return names;
 }
 
 console::Table rows_of(const Bars& bars) {
-  console::Table table = table_for({""}, bars.series, bars.value.title);
+  console::Table table = table_with({""}, names_of(bars.series, bars.value.title));
   const double largest = largest_in(bars);
   for (std::size_t group = 0; group < bars.groups.size(); ++group) {
     std::vector<std::string> row = {bars.groups[group]};
@@ -40,14 +39,14 @@ console::Table rows_of(const Bars& bars) {
 }
 
 console::Table rows_of(const Shares& shares) {
-  console::Table table = table_for({"per cent"}, shares.series, "");
+  console::Table table = table_with({"per cent"}, names_of(shares.series, ""));
   for (std::size_t group = 0; group < shares.groups.size(); ++group) {
     double sum = 0;
     for (const BarSeries& one : shares.series) sum += std::isfinite(one.values[group]) ? one.values[group] : 0;
     std::vector<std::string> row = {shares.groups[group]};
     for (const BarSeries& one : shares.series) {
-      const double value = one.values[group];
-      row.push_back(std::isfinite(value) && sum > 0 ? fmt::format("{:.1f}", 100 * value / sum) : "-");
+      const double share = one.values[group] / sum;
+      row.push_back(std::isfinite(share) ? fmt::format("{:.1f}", 100 * share) : "-");
     }
     table.row(row);
   }
@@ -56,11 +55,13 @@ console::Table rows_of(const Shares& shares) {
 
 // One row for each x of any series.
 console::Table rows_of(const Lines& lines) {
-  console::Table table = table_for({lines.x.title, console::Align::right}, lines.series, lines.y.title);
+  std::vector<std::string> titles = names_of(lines.series, lines.y.title);
+  titles.insert(titles.begin(), lines.x.title);
+  console::Table table = table_with({}, titles);
   std::map<double, std::vector<std::string>> rows;
   for (std::size_t i = 0; i < lines.series.size(); ++i) {
     for (const Point point : lines.series[i].points) {
-      const auto [row, is_new] = rows.try_emplace(point.x, lines.series.size() + 1, "-");
+      const auto [row, is_new] = rows.try_emplace(point.x, titles.size(), "-");
       if (is_new) row->second[0] = lines.x.bytes ? console::human_bytes(std::llround(point.x)) : figure(point.x);
       if (row->second[i + 1] == "-") row->second[i + 1] = figure(point.y);
     }
@@ -70,14 +71,7 @@ console::Table rows_of(const Lines& lines) {
 }
 
 console::Table rows_of(const Histogram& histogram) {
-  constexpr console::Align kRight = console::Align::right;
-  console::Table table({{histogram.x.title},
-                        {"values", kRight},
-                        {"min", kRight},
-                        {"median", kRight},
-                        {"p95", kRight},
-                        {"p99", kRight},
-                        {"max", kRight}});
+  console::Table table = table_with({histogram.x.title}, {"values", "min", "median", "p95", "p99", "max"});
   for (const BarSeries& series : histogram.series) {
     std::vector<std::string> row = {series.name, console::human_count(static_cast<int64_t>(series.values.size()))};
     for (const double share : {0.0, 0.5, 0.95, 0.99, 1.0}) row.push_back(figure(tools::quantile(series.values, share)));
@@ -87,11 +81,7 @@ console::Table rows_of(const Histogram& histogram) {
 }
 
 console::Table rows_of(const Timeline& timeline) {
-  console::Table table({{""},
-                        {"span"},
-                        {"from", console::Align::right},
-                        {"to", console::Align::right},
-                        {timeline.time.title, console::Align::right}});
+  console::Table table = table_with({"", "span"}, {"from", "to", timeline.time.title});
   for (const Span& span : timeline.spans) {
     table.row(
         {timeline.lanes[span.lane], span.label, figure(span.begin), figure(span.end), figure(span.end - span.begin)});
@@ -113,6 +103,13 @@ double largest_in(const Bars& bars) {
     for (const double value : one.values) largest = std::max(largest, std::isfinite(value) ? std::abs(value) : 0);
   }
   return largest;
+}
+
+console::Table table_with(const std::vector<std::string>& texts, const std::vector<std::string>& figures) {
+  std::vector<console::Table::Column> columns;
+  for (const std::string& title : texts) columns.push_back({title});
+  for (const std::string& title : figures) columns.push_back({title, console::Align::right});
+  return console::Table(columns);
 }
 
 console::Table table_of(const Chart& chart) {

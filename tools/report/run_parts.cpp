@@ -103,8 +103,7 @@ std::vector<Point> medians(const Throughputs& measured) {
 
 // What was measured, against `base`: the median of all runs with the fewest ranks.
 console::Table scaling_table(const Ways& ways, const Point& base) {
-  constexpr console::Align kRight = console::Align::right;
-  console::Table table({{""}, {"ranks", kRight}, {"samples/s", kRight}, {"speed-up", kRight}, {"efficiency", kRight}});
+  console::Table table = table_with({""}, {"ranks", "samples/s", "speed-up", "efficiency"});
   for (const auto& [way, throughputs] : ways) {
     for (const Point point : medians(throughputs)) {
       const double gain = point.y / base.y;

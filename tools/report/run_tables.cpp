@@ -27,6 +27,9 @@ std::string loss(double value) {
 std::string time(double seconds) {
   return std::isfinite(seconds) ? console::human_time(seconds) : "";
 }
+std::string rate(double bytes_per_second) {
+  return std::isfinite(bytes_per_second) ? console::human_bandwidth(bytes_per_second) : "";
+}
 std::string count(int64_t number) {
   return number < 0 ? "" : console::human_count(number);
 }
@@ -52,12 +55,6 @@ std::string served(const Summary& summary) {
   if (!summary.algorithm.empty() && summary.algorithm != summary.backend) text += " " + summary.algorithm;
   if (!summary.transport.empty() && summary.transport != summary.backend) text += " over " + summary.transport;
   return text;
-}
-
-std::string rate(double bytes_per_second) {
-  if (!std::isfinite(bytes_per_second)) return "";
-  const Unit unit = unit_of_bytes_per_second(bytes_per_second);
-  return figure(bytes_per_second * unit.factor) + " " + unit.name;
 }
 
 std::string learned(const Summary& summary) {
@@ -213,17 +210,15 @@ std::vector<std::string> differences(const std::vector<NamedRun>& runs) {
 }
 
 TitledTable ranks_table(const NamedRun& run) {
-  constexpr console::Align kRight = console::Align::right;
   std::vector<std::pair<const char*, double StepRecord::*>> parts = {{"data wait", &StepRecord::data},
                                                                      {"forward", &StepRecord::forward},
                                                                      {"backward", &StepRecord::backward},
                                                                      {"communication", &StepRecord::comm},
                                                                      {"optimizer", &StepRecord::optimizer}};
   if (std::isfinite(run.run.summary.split.graph)) parts.push_back({"CUDA graph", &StepRecord::graph});
-  std::vector<console::Table::Column> columns = {
-      {"rank", kRight}, {"steps", kRight}, {"average", kRight}, {"p95", kRight}};
-  for (const auto& [name, member] : parts) columns.push_back({name, kRight});
-  console::Table table(columns);
+  std::vector<std::string> titles = {"rank", "steps", "average", "p95"};
+  for (const auto& [name, member] : parts) titles.push_back(name);
+  console::Table table = table_with({}, titles);
   for (std::size_t rank = 0; rank < run.run.steps.size(); ++rank) {
     const auto& steps = run.run.steps[rank];
     if (steps.empty()) continue;
@@ -240,15 +235,8 @@ TitledTable ranks_table(const NamedRun& run) {
 
 TitledTable gpus_table(const NamedRun& run) {
   using record::GpuRecord;
-  constexpr console::Align kRight = console::Align::right;
-  console::Table table({{"rank", kRight},
-                        {"GPU", kRight},
-                        {"busy", kRight},
-                        {"tensors, peak", kRight},
-                        {"reserved for them", kRight},
-                        {"memory used, peak", kRight},
-                        {"temperature, peak", kRight},
-                        {"power", kRight}});
+  console::Table table = table_with({}, {"rank", "GPU", "busy", "tensors, peak", "reserved for them",
+                                         "memory used, peak", "temperature, peak", "power"});
   for (std::size_t rank = 0; rank < run.run.gpus.size(); ++rank) {
     std::map<int64_t, std::vector<GpuRecord>> devices;
     for (const GpuRecord& sample : run.run.gpus[rank]) devices[sample.device].push_back(sample);
