@@ -40,7 +40,7 @@ TitledTable read(const std::string& path, Cases& cases) {
            row.at("median"),
            row.at("busbw")});
     }
-    console::Table table({{""}, {""}});
+    console::Table table = table_with({"", ""}, {});
     std::map<std::string, json> environment = written.at("environment");
     for (const auto& [key, value] : environment)
       table.row({key, value.is_string() ? value.get<std::string>() : value.dump()});

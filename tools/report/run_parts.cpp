@@ -35,46 +35,6 @@ double other(const Summary& summary) {
   return std::fmax(0, rest);
 }
 
-// With the graph, the last part, only if a run has one.
-std::vector<Part> parts_of(const std::vector<NamedRun>& runs) {
-  std::vector<Part> parts = kParts;
-  const auto has_graph = [](const NamedRun& run) { return std::isfinite(run.run.summary.split.graph); };
-  if (std::none_of(runs.begin(), runs.end(), has_graph)) parts.pop_back();
-  parts.push_back({"other", other});
-  return parts;
-}
-
-double largest(const std::vector<NamedRun>& runs, const std::vector<Part>& parts) {
-  double most = 0;
-  for (const NamedRun& run : runs) {
-    for (const Part& part : parts) most = std::fmax(most, part.value(run.run.summary));
-  }
-  return most;
-}
-
-// One series per run.
-Bars bars_of(const std::vector<NamedRun>& runs, const std::vector<Part>& parts) {
-  const Unit unit = unit_of_seconds(largest(runs, parts));
-  Bars bars{{fmt::format("time per step ({})", unit.name)}, {}, {}, {}};
-  for (const Part& part : parts) bars.groups.push_back(part.name);
-  for (const NamedRun& run : runs) {
-    bars.series.push_back({run.name, {}, {}, {}});
-    for (const Part& part : parts) bars.series.back().values.push_back(part.value(run.run.summary) * unit.factor);
-  }
-  return bars;
-}
-
-// The runs as groups, one series per part.
-Shares shares_of(const std::vector<NamedRun>& runs, const std::vector<Part>& parts) {
-  Shares shares;
-  for (const NamedRun& run : runs) shares.groups.push_back(run.name);
-  for (const Part& part : parts) {
-    shares.series.push_back({part.name, {}, {}, {}});
-    for (const NamedRun& run : runs) shares.series.back().values.push_back(part.value(run.run.summary));
-  }
-  return shares;
-}
-
 // The number of workers: ranks, or the devices of one process.
 double width_of(const Summary& summary) {
   return static_cast<double>(std::max({summary.world, summary.devices, int64_t{1}}));
@@ -144,10 +104,31 @@ std::optional<Chart> scaling_chart(const std::string& title, const Ways& ways, c
 }  // namespace
 
 std::vector<Chart> split_charts(const std::vector<NamedRun>& runs) {
-  const std::vector<Part> parts = parts_of(runs);
-  if (!(largest(runs, parts) > 0)) return {};
-  return {half_chart("The average step", "", bars_of(runs, parts)),
-          half_chart("The average step, in per cent", "", shares_of(runs, parts))};
+  Bars times;     // one series per run
+  Shares shares;  // one group per run
+  for (const NamedRun& run : runs) {
+    times.series.push_back({run.name, {}, {}, {}});
+    shares.groups.push_back(run.name);
+  }
+  std::vector<Part> parts = kParts;
+  parts.push_back({"other", other});
+  for (const Part& part : parts) {
+    BarSeries of_part{part.name, {}, {}, {}};
+    for (const NamedRun& run : runs) of_part.values.push_back(part.value(run.run.summary));
+    if (std::ranges::none_of(of_part.values, [](double value) { return std::isfinite(value); })) continue;
+    times.groups.push_back(part.name);
+    for (std::size_t i = 0; i < runs.size(); ++i) times.series[i].values.push_back(of_part.values[i]);
+    shares.series.push_back(std::move(of_part));
+  }
+  const double largest = largest_in(times);
+  if (largest <= 0) return {};
+  const Unit unit = unit_of_seconds(largest);
+  times.value.title = fmt::format("time per step ({})", unit.name);
+  for (BarSeries& run : times.series) {
+    for (double& value : run.values) value *= unit.factor;
+  }
+  return {half_chart("The average step", "", std::move(times)),
+          half_chart("The average step, in per cent", "", std::move(shares))};
 }
 
 std::vector<Chart> scaling_charts(const std::vector<NamedRun>& runs) {

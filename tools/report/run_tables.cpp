@@ -30,6 +30,9 @@ std::string time(double seconds) {
 std::string rate(double bytes_per_second) {
   return std::isfinite(bytes_per_second) ? console::human_bandwidth(bytes_per_second) : "";
 }
+std::string samples(double per_second) {
+  return std::isfinite(per_second) ? console::human_rate(per_second) : "";
+}
 std::string count(int64_t number) {
   return number < 0 ? "" : console::human_count(number);
 }
@@ -58,10 +61,9 @@ std::string served(const Summary& summary) {
 }
 
 std::string learned(const Summary& summary) {
-  std::string text;
-  for (const auto& [name, value] : summary.learned)
-    text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ", name, value);
-  return text;
+  std::vector<std::string> measures;
+  for (const auto& [name, value] : summary.learned) measures.push_back(fmt::format("{} {:.4f}", name, value));
+  return fmt::format("{}", fmt::join(measures, ", "));
 }
 
 std::string device_memory(const Summary& summary) {
@@ -97,8 +99,7 @@ const std::vector<Line> kLines = {
     {"best epoch", [](const Summary& s) { return count(s.best_epoch); }},
     {"total time", [](const Summary& s) { return time(s.total_time); }},
     {"average step", [](const Summary& s) { return time(s.avg_batch_time); }},
-    {"throughput",
-     [](const Summary& s) { return std::isfinite(s.throughput) ? console::human_rate(s.throughput) : ""; }},
+    {"throughput", [](const Summary& s) { return samples(s.throughput); }},
     {"gradients per step", [](const Summary& s) { return bytes(s.comm_bytes); }},
     {"allreduce time per step, hidden or exposed", [](const Summary& s) { return time(s.comm_time); }},
     {"busbw", [](const Summary& s) { return rate(s.comm_busbw); }},
@@ -126,10 +127,11 @@ void add_row(console::Table& table, const std::string& name, const std::vector<N
   if (std::any_of(row.begin() + 1, row.end(), [](const std::string& cell) { return !cell.empty(); })) table.row(row);
 }
 
-std::vector<console::Table::Column> columns_of(const std::vector<NamedRun>& runs, console::Align align) {
+// One column per run.
+console::Table table_by_run(const std::vector<NamedRun>& runs, console::Align align) {
   std::vector<console::Table::Column> columns = {{""}};
   for (const NamedRun& run : runs) columns.push_back({runs.size() == 1 ? "" : run.name, align});
-  return columns;
+  return console::Table(columns);
 }
 
 // A step without a record of this part spent no time in it.
@@ -160,23 +162,22 @@ std::string summary_sentence(const NamedRun& run) {
   if (!served(s).empty()) text += " over " + served(s);
   if (s.world > 0) text += ", " + console::several(s.world, "rank");
   if (s.devices > 0) text += fmt::format(", {} devices", s.devices);
-  const char* before = ": ";
-  const auto add = [&](const std::string& what, const std::string& value) {
-    if (value.empty()) return;
-    text += before + what + value;
-    before = ", ";
+  std::vector<std::string> results;
+  const auto add = [&](const char* what, const std::string& value) {
+    if (!value.empty()) results.push_back(what + value);
   };
   add("test accuracy ", percent(s.test_accuracy));
   if (!std::isfinite(s.test_accuracy)) add("test loss ", loss(s.test_loss));
-  add("", std::isfinite(s.throughput) ? console::human_rate(s.throughput) : "");
+  add("", samples(s.throughput));
   add("total time ", time(s.total_time));
+  if (!results.empty()) text += fmt::format(": {}", fmt::join(results, ", "));
   if (!s.stopped.empty()) text += s.stopped == "early_stop" ? "; stopped early" : "; " + s.stopped;
   if (const std::string state = tools::state_of(run.run); !state.empty()) text += "; " + state;
   return text + ".";
 }
 
 TitledTable results_table(const std::vector<NamedRun>& runs) {
-  console::Table table(columns_of(runs, console::Align::right));
+  console::Table table = table_by_run(runs, console::Align::right);
   add_row(table, "started", runs, started);
   for (const auto& [name, value] : kSettings) {
     add_row(table, name, runs, [&](const NamedRun& run) { return run.experiment ? value(*run.experiment) : ""; });
@@ -257,7 +258,7 @@ TitledTable environment_table(const std::vector<NamedRun>& runs) {
   for (const NamedRun& run : runs) {
     for (const auto& [key, value] : run.run.environment) keys.insert(key);
   }
-  console::Table table(columns_of(runs, console::Align::left));
+  console::Table table = table_by_run(runs, console::Align::left);
   for (const std::string& key : keys) {
     add_row(table, key, runs, [&](const NamedRun& run) { return environment(run, key); });
   }

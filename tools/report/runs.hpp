@@ -28,7 +28,7 @@ std::vector<NamedRun> named(std::vector<tools::Run> runs);
 // lines of a chart; for several runs, one line per run.
 std::vector<Chart> learning_charts(const std::vector<NamedRun>& runs);
 
-// The parts of the average step, in seconds and in per cent.
+// The parts of the average step that a run has, in seconds and in per cent.
 std::vector<Chart> split_charts(const std::vector<NamedRun>& runs);
 
 // Step time over steps, and its distribution: for one run, one line per rank; for several, the slowest rank of each.
