@@ -41,8 +41,7 @@ TitledTable read(const std::string& path, Cases& cases) {
            row.at("busbw")});
     }
     console::Table table = table_with({"", ""}, {});
-    std::map<std::string, json> environment = written.at("environment");
-    for (const auto& [key, value] : environment)
+    for (const auto& [key, value] : written.at("environment").get_ref<const json::object_t&>())
       table.row({key, value.is_string() ? value.get<std::string>() : value.dump()});
     return {name, table};
   } catch (const json::exception& error) {

@@ -46,9 +46,9 @@ data paragraphs(std::vector<std::string> texts) {
 data cell(const console::Table::Column& column, const std::string& text) {
   constexpr std::size_t kLong = 40;  // bytes
   const std::string kind = column.align == console::Align::right ? "right" : text.size() > kLong ? "text" : "";
-  std::string indent;  // a browser leaves out leading spaces; those of a part show what it is a part of
+  // A browser leaves out leading spaces; those of a part show what it is a part of.
   const std::size_t spaces = std::min(text.find_first_not_of(' '), text.size());
-  for (std::size_t i = 0; i < spaces; ++i) indent += "&ensp;";
+  const std::string indent = boost::algorithm::replace_all_copy(text.substr(0, spaces), " ", "&ensp;");
   return object{{"kind", optional(kind)}, {"indent", indent}, {"text", text.substr(spaces)}};
 }
 
@@ -61,9 +61,9 @@ data cells(const console::Table& table, const std::vector<std::string>& texts) {
 object filled(const console::Table& table) {
   std::vector<std::string> titles;
   for (const auto& column : table.columns()) titles.push_back(column.title);
-  const bool titled = std::any_of(titles.begin(), titles.end(), [](const auto& title) { return !title.empty(); });
-  const data rows = list_of(table.rows(), [&](const auto& row) { return cells(table, row); });
-  return {{"head", titled ? cells(table, titles) : data(false)}, {"rows", rows}};
+  const bool titled = std::ranges::any_of(titles, [](const std::string& title) { return !title.empty(); });
+  return {{"head", titled ? cells(table, titles) : data(false)},
+          {"rows", list_of(table.rows(), [&](const auto& row) { return cells(table, row); })}};
 }
 
 data filled(const Section& section) {

@@ -74,14 +74,14 @@ LineSeries over_steps(const std::string& name, const std::vector<StepRecord>& ra
 // At most kMostPoints: the medians of windows of equal length. Returns that length.
 std::size_t reduce(std::vector<Point>& points) {
   const std::size_t window = (points.size() + kMostPoints - 1) / kMostPoints;
+  if (window <= 1) return window;
   std::vector<Point> kept;
-  for (std::size_t begin = 0; window > 1 && begin < points.size(); begin += window) {
-    const std::size_t end = std::min(points.size(), begin + window);
+  for (std::size_t begin = 0; begin < points.size(); begin += window) {
     std::vector<double> values;
-    for (std::size_t i = begin; i < end; ++i) values.push_back(points[i].y);
-    kept.push_back({points[begin + (end - begin) / 2].x, tools::median(values)});
+    for (std::size_t i = begin; i < std::min(points.size(), begin + window); ++i) values.push_back(points[i].y);
+    kept.push_back({points[begin + values.size() / 2].x, tools::median(values)});
   }
-  if (window > 1) points = std::move(kept);
+  points = std::move(kept);
   return window;
 }
 

@@ -48,10 +48,6 @@ std::string way_of(const Summary& summary) {
   return way;
 }
 
-std::string name_of(const std::string& way) {
-  return way.empty() ? "single" : way;
-}
-
 using Throughputs = std::map<double, std::vector<double>>;  // measured, by width
 using Ways = std::map<std::string, Throughputs>;
 
@@ -61,20 +57,8 @@ std::vector<Point> medians(const Throughputs& measured) {
   return points;
 }
 
-// What was measured, against `base`: the median of all runs with the fewest ranks.
-console::Table scaling_table(const Ways& ways, const Point& base) {
-  console::Table table = table_with({""}, {"ranks", "samples/s", "speed-up", "efficiency"});
-  for (const auto& [way, throughputs] : ways) {
-    for (const Point point : medians(throughputs)) {
-      const double gain = point.y / base.y;
-      table.row(
-          {name_of(way), figure(point.x), figure(point.y), figure(gain), console::percent(gain * base.x / point.x, 1)});
-    }
-  }
-  return table;
-}
-
-// All lines start at the fewest ranks: usually a single process. Nothing if all runs have as many.
+// All lines start at the fewest ranks, usually a single process: `base`, the median of all runs with so few. Its table
+// has what was measured, against `base`. Nothing if all runs have as many ranks.
 std::optional<Chart> scaling_chart(const std::string& title, const Ways& ways, const std::string& also) {
   Throughputs all;
   std::size_t runs = 1;  // of a point
@@ -88,16 +72,22 @@ std::optional<Chart> scaling_chart(const std::string& title, const Ways& ways, c
   const Point base = medians(all).front();
   const double most = all.rbegin()->first;
   Lines lines{{"ranks (dp: devices)", Scale::linear, true}, {"throughput (samples/s)"}, {}, true};
+  console::Table table = table_with({""}, {"ranks", "samples/s", "speed-up", "efficiency"});
   for (const auto& [way, throughputs] : ways) {
-    if (way.empty() && ways.size() > 1) continue;  // a single process starts the other lines
     std::vector<Point> points = medians(throughputs);
+    const std::string name = way.empty() ? "single" : way;
+    for (const Point point : points) {
+      const double gain = point.y / base.y;
+      table.row({name, figure(point.x), figure(point.y), figure(gain), console::percent(gain * base.x / point.x, 1)});
+    }
+    if (way.empty() && ways.size() > 1) continue;  // a single process starts the other lines
     if (points.front().x > base.x) points.insert(points.begin(), base);
-    lines.series.push_back({name_of(way), points, false});
+    lines.series.push_back({name, points, false});
   }
   lines.series.push_back({"ideal", {base, {most, base.y * most / base.x}}, true});
   const std::string of_runs = runs == 1 ? "" : fmt::format(" Each point is the median of up to {} runs.", runs);
   Chart chart = whole_chart(title, "The dashed line is ideal scaling from the fewest ranks." + of_runs + also, lines);
-  chart.table = scaling_table(ways, base);
+  chart.table = table;
   return chart;
 }
 
