@@ -7,7 +7,6 @@
 #include <regex>
 #include <thread>
 
-#include "base/subprocess.hpp"
 #include "tools/conformance/collective.hpp"
 #include "tools/conformance/suite.hpp"
 
@@ -28,49 +27,19 @@ struct Victim {
 std::vector<Victim> victims(const Settings& settings, int size, bool thorough) {
   std::vector<Victim> all;
   const auto add = [&](const std::string& algorithm, Kind kind) {
-    all.push_back({std::string(name_of(kind)) + " " + algorithm,
-                   algorithm,
-                   {.kind = kind,
-                    .dtype = common_dtype(settings, algorithm),
-                    .op = common_op(settings, algorithm),
-                    .root = size - 1,
-                    .count = 10'000}});
+    TestCall what = common_call(settings, algorithm, 10'000);
+    what.kind = kind;
+    what.root = size - 1;
+    all.push_back({std::string(name_of(kind)) + " " + algorithm, algorithm, what});
   };
   add("auto", Kind::allreduce);
   if (!thorough) return all;
   for (const auto& algorithm : settings.capabilities.algorithms) add(algorithm.name, Kind::allreduce);
-  for (const Kind kind : {Kind::broadcast, Kind::allgather, Kind::reduce_scatter, Kind::barrier}) {
-    if (kind != Kind::reduce_scatter || settings.capabilities.reduce_scatter) add("auto", kind);
+  for (const TestCall& one : calls_of_each_kind(settings, {})) {
+    if (one.kind != Kind::allreduce) add("auto", one.kind);
   }
+  add("auto", Kind::barrier);
   return all;
-}
-
-// How a blocked call ended on one rank.
-struct End {
-  bool threw = false;
-  ExitCode code = ExitCode::ok;
-  std::string text;
-  milliseconds took{0};
-
-  bool names(const char* status) const { return text.find(std::string(status) + ": ") != std::string::npos; }
-};
-
-template <class Function>
-End watch(Function function) {
-  End end;
-  const auto start = Clock::now();
-  try {
-    function();
-  } catch (...) {
-    const Error error = current_error();
-    end = {true, error.code(), error.what()};
-  }
-  end.took = std::chrono::duration_cast<milliseconds>(Clock::now() - start);
-  return end;
-}
-
-std::string text_of(milliseconds time) {
-  return std::to_string(time.count()) + " ms";
 }
 
 // The call must have ended soon enough with an error that names the peers (5).
@@ -83,9 +52,14 @@ void judge(Context& context, const End& end, milliseconds latest, const std::str
   context.judge_time(what, end.took, latest);
 }
 
+// If the call has thrown, what it threw must be as expected.
+void expect(Context& context, const End& end, const std::string& expected, bool is_so, const std::string& where = "") {
+  if (end.threw && !is_so) context.fail(where + "expected " + expected + ", got: " + end.text);
+}
+
 // After a failure, every call but abort and destroy fails at once.
 End judge_later(Context& context, CommBackend& backend, const Victim& victim) {
-  const End later = watch([&] { run_plain(context, backend, victim.what, context.settings().deadline); });
+  const End later = end_of(context, backend, victim.what);
   judge(context, later, context.settings().at_once(), "a later call");
   return later;
 }
@@ -116,15 +90,13 @@ void deadline(Context& context, const Victim& victim) {
   const auto backend = context.join({.algorithm = victim.algorithm, .deadline = limit});
   context.ranks().meet();
   if (!context.is_last()) {
-    const End end = watch([&] { run_plain(context, *backend, victim.what, limit); });
+    const End end = end_of([&] { run_plain(context, *backend, victim.what, limit); });
     judge(context, end, limit + context.settings().at_once());
     // A quarter: the first rank to give up ends its neighbours too, even one that entered the call later.
     if (end.threw && end.took < limit / 4) {
       context.fail("gave up after " + text_of(end.took) + " of " + text_of(limit) + ": " + end.text);
     }
-    if (end.threw && !end.names("timeout") && !end.names("peer lost")) {
-      context.fail("expected timeout or peer lost, got: " + end.text);
-    }
+    expect(context, end, "timeout or peer lost", end.names("timeout") || end.names("peer lost"));
     judge_later(context, *backend, victim);
   }
   context.ranks().meet();
@@ -149,14 +121,13 @@ void abort_blocked(Context& context, const Victim& victim, AbortBy by) {
         table.abort(handle);  // any number of times
       }
     });
-    const End end = watch([&] { run_plain(context, *backend, victim.what, context.settings().deadline); });
+    const End end = end_of(context, *backend, victim.what);
     other.join();
     judge(context, end, kBefore + context.settings().at_once());
     // A neighbour that was aborted first may already have left.
-    if (end.threw && !end.names("aborted") && !end.names("peer lost"))
-      context.fail("expected aborted, got: " + end.text);
+    expect(context, end, "aborted", end.names("aborted") || end.names("peer lost"));
     const End later = judge_later(context, *backend, victim);
-    if (later.threw && !later.names("aborted")) context.fail("a later call: expected aborted, got: " + later.text);
+    expect(context, later, "aborted", later.names("aborted"), "a later call: ");
   }
   context.ranks().meet();
 }
@@ -165,9 +136,9 @@ void abort_idle(Context& context) {
   const auto backend = context.join({});
   context.ranks().meet();
   backend->abort();
-  const End end = watch([&] { run_plain(context, *backend, {.kind = Kind::barrier}, context.settings().deadline); });
+  const End end = end_of(context, *backend, {.kind = Kind::barrier});
   judge(context, end, context.settings().at_once());
-  if (end.threw && !end.names("aborted")) context.fail("expected aborted, got: " + end.text);
+  expect(context, end, "aborted", end.names("aborted"));
 }
 
 [[noreturn]] void die() {
@@ -183,7 +154,7 @@ void death_while_awaited(Context& context, const Victim& victim) {
     std::this_thread::sleep_for(kBefore);
     die();
   }
-  End end = watch([&] { run_plain(context, *backend, victim.what, context.settings().deadline); });
+  End end = end_of(context, *backend, victim.what);
   end.took -= std::min(end.took, kBefore);
   judge_death(context, end);
   judge_later(context, *backend, victim);
@@ -202,7 +173,7 @@ void death_amid(Context& context, const Victim& victim) {
   const auto give_up = Clock::now() + context.settings().deadline;
   End end;
   while (!end.threw && Clock::now() < give_up) {
-    end = watch([&] { run_plain(context, *backend, what, context.settings().deadline); });
+    end = end_of(context, *backend, what);
   }
   clock.join();
   judge_death(context, end);
@@ -212,7 +183,7 @@ void death_amid(Context& context, const Victim& victim) {
 void death_while_joining(Context& context) {
   const auto limit = context.settings().fault_deadline;
   int gathers = 0;
-  const End end = watch([&] {
+  const End end = end_of([&] {
     context.join({.deadline = limit, .before_gather = [&] {
                     if (++gathers == 2 && context.is_last()) die();
                   }});
@@ -225,13 +196,8 @@ void death_while_joining(Context& context) {
 }  // namespace
 
 void add_fault_cases(const Settings& settings, int size, As as, bool thorough, std::vector<Case>& cases) {
-  const auto add = [&](const std::string& group, const std::string& name, std::function<void(Context&)> body,
-                       bool last_rank_dies = false) {
-    cases.push_back({.group = group,
-                     .name = group + ": " + name,
-                     .body = std::move(body),
-                     .own_world = true,
-                     .last_rank_dies = last_rank_dies});
+  const auto add = [&](const std::string& group, const std::string& name, std::function<void(Context&)> body) {
+    cases.push_back({group, group + ": " + name, std::move(body), kOwnWorld, group == "death"});
   };
   add("abort", "every call after it is refused", abort_idle);
   if (size == 1) return;
@@ -241,16 +207,12 @@ void add_fault_cases(const Settings& settings, int size, As as, bool thorough, s
     add("abort", victim.name + ", blocked, by the host's flag",
         [=](Context& context) { abort_blocked(context, victim, AbortBy::flag); });
     if (as == As::threads) continue;
-    add(
-        "death", victim.name + ", while the others wait for it",
-        [=](Context& context) { death_while_awaited(context, victim); }, true);
-    if (victim.what.kind == Kind::allreduce) {
-      add(
-          "death", victim.name + ", during a stream of calls", [=](Context& context) { death_amid(context, victim); },
-          true);
-    }
+    add("death", victim.name + ", while the others wait for it",
+        [=](Context& context) { death_while_awaited(context, victim); });
+    if (victim.what.kind != Kind::allreduce) continue;
+    add("death", victim.name + ", during a stream of calls", [=](Context& context) { death_amid(context, victim); });
   }
-  if (as == As::processes) add("death", "while joining", death_while_joining, true);
+  if (as == As::processes) add("death", "while joining", death_while_joining);
 }
 
 }  // namespace ddprun::conformance

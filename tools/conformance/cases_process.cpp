@@ -1,6 +1,5 @@
 // What a plugin does to the process and to the machine: what it leaves open, changes or writes.
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <limits>
@@ -50,11 +49,9 @@ void join_and_leave(Context& context) {
 
 // Every kind of collective, `times` times, and the end of each.
 void call_all(Context& context, CommBackend& backend, int times) {
-  TestCall what{.dtype = common_dtype(context.settings(), "auto"), .op = common_op(context.settings(), "auto")};
-  what.count = 1000;
-  for (const Kind kind : {Kind::allreduce, Kind::broadcast, Kind::allgather, Kind::reduce_scatter, Kind::barrier}) {
-    if (kind == Kind::reduce_scatter && !context.settings().capabilities.reduce_scatter) continue;
-    what.kind = kind;
+  auto calls = calls_of_each_kind(context.settings(), common_call(context.settings(), "auto", 1000));
+  calls.push_back({.kind = Kind::barrier});
+  for (const TestCall& what : calls) {
     for (int i = 0; i < times; ++i) run_plain(context, backend, what, context.settings().deadline);
   }
 }
@@ -64,7 +61,7 @@ void holds_nothing_more(Context& context, As as) {
   constexpr int kRounds = 6;                                 // the first one is for caches
   constexpr int kTimes = 16;                                 // of each kind of collective
   constexpr std::ptrdiff_t kHeap = 2'048, kMapped = 32'768;  // bytes for each call of one kind on one rank
-  auto& backend = context.shared("auto");
+  auto& backend = context.shared();
   Held least{kAnySize, kAnySize, kAnySize, kAnySize};
   call_all(context, backend, kTimes);
   Held before = held_by_turns(context);
@@ -93,9 +90,8 @@ void holds_nothing_more(Context& context, As as) {
 void changes_no_setting(Context& context) {
   ProcessState before = context.settings().before_load;
   before.adopt_handler(SIGPIPE, ProcessState::now());  // a rank of the suite ignores this signal
-  const auto judge = [&](const char* when) {
-    const std::string changed = before.difference(ProcessState::now());
-    if (!changed.empty()) context.fail(std::string(when) + " changed " + changed);
+  const auto judge = [&](const std::string& when) {
+    context.judge(before.difference(ProcessState::now()), when + " changed ");
   };
   judge("loading the plugin");
   {
@@ -134,7 +130,6 @@ std::string file_left_by(Context& context, const std::function<void()>& body) {
 // Other programs create files there too. So the plugin is to blame only if each round leaves one, and no pause of the
 // same length does.
 void leaves_no_file(Context& context) {
-  using Clock = std::chrono::steady_clock;
   constexpr int kRounds = 4;
   std::string left;
   for (int round = 0; round < kRounds; ++round) {
@@ -158,15 +153,13 @@ void leaves_no_file(Context& context) {
 }  // namespace
 
 void add_process_cases(const Settings& settings, As as, std::vector<Case>& cases) {
-  const auto add = [&](const std::string& name, std::function<void(Context&)> body, bool own_world = false) {
-    cases.push_back({.group = "process", .name = "process: " + name, .body = std::move(body), .own_world = own_world});
-  };
-  add("joining and leaving again and again leaves nothing open", join_and_leave);
-  add("collectives leave nothing open and no memory", [=](Context& context) { holds_nothing_more(context, as); });
+  cases.push_back({"process", "process: joining and leaving again and again leaves nothing open", join_and_leave});
+  cases.push_back({"process", "process: collectives leave nothing open and no memory",
+                   [=](Context& context) { holds_nothing_more(context, as); }});
   // Of threads, another rank may be in the middle of something.
   if (as == As::threads || settings.job) return;
-  add("no file is left behind", leaves_no_file);
-  add("settings of the process stay as they are", changes_no_setting, true);
+  cases.push_back({"process", "process: no file is left behind", leaves_no_file});
+  cases.push_back({"process", "process: settings of the process stay as they are", changes_no_setting, kOwnWorld});
 }
 
 }  // namespace ddprun::conformance

@@ -14,26 +14,19 @@ namespace {
 
 constexpr milliseconds kWhile{20};  // for what a plugin does later, and should not do
 
-std::vector<TestCall> all_kinds(const Settings& settings, int size, std::size_t count) {
-  std::vector<TestCall> calls;
-  for (const Kind kind : {Kind::allreduce, Kind::broadcast, Kind::allgather, Kind::reduce_scatter}) {
-    if (kind == Kind::reduce_scatter && !settings.capabilities.reduce_scatter) continue;
-    calls.push_back({.kind = kind,
-                     .dtype = common_dtype(settings, "auto"),
-                     .op = common_op(settings, "auto"),
-                     .root = size - 1,
-                     .count = count});
-  }
-  return calls;
+std::vector<TestCall> all_kinds(Context& context, std::size_t count) {
+  TestCall like = common_call(context.settings(), "auto", count);
+  like.root = context.size() - 1;
+  return calls_of_each_kind(context.settings(), like);
 }
 
 // After wait the buffers are the caller's again: nothing writes them, and what a slower rank gets was read before.
 void returns_buffers(Context& context) {
   for (const std::size_t count : {std::size_t{5}, std::size_t{1'000}, std::size_t{50'000}}) {
-    for (TestCall what : all_kinds(context.settings(), context.size(), count)) {
+    for (TestCall what : all_kinds(context, count)) {
       what.overwrite_after = kWhile;
-      const auto checked = run_checked(context, context.shared("auto"), what, 31 + count);
-      if (!checked.fault.empty()) context.fail(std::string(name_of(what.kind)) + ": " + checked.fault);
+      context.judge(run_checked(context, context.shared(), what, 31 + count).fault,
+                    std::string(name_of(what.kind)) + ": ");
     }
   }
 }
@@ -42,14 +35,14 @@ void returns_buffers(Context& context) {
 void copies_the_call(Context& context) {
   constexpr std::size_t kCount = 1'000;
   constexpr unsigned char kPattern = 0x5A;
-  for (const TestCall& what : all_kinds(context.settings(), context.size(), kCount)) {
+  for (const TestCall& what : all_kinds(context, kCount)) {
     const std::size_t bytes = kCount * size_of(what.dtype) * static_cast<std::size_t>(context.size());
     std::vector<unsigned char> other_send(bytes), other_recv(bytes, kPattern);
     const spy::ChangeAfterCall change([&](ddprun_collective& call) {
       call.send = other_send.data();
       call.recv = other_recv.data();
     });
-    const auto checked = run_checked(context, context.shared("auto"), what, 77);
+    const auto checked = run_checked(context, context.shared(), what, 77);
     const bool untouched =
         std::all_of(other_recv.begin(), other_recv.end(), [](auto byte) { return byte == kPattern; });
     if (checked.fault.empty() && untouched) continue;
@@ -59,10 +52,9 @@ void copies_the_call(Context& context) {
 
 // The last rank comes later than the others: until then no request may be done.
 void test_is_true(Context& context) {
-  CommBackend& backend = context.shared("auto");  // all ranks join it here
-  Reduced vector(context, common_dtype(context.settings(), "auto"), common_op(context.settings(), "auto"), 1'000);
+  CommBackend& backend = context.shared();  // all ranks join it here
+  Reduced vector(context, common_call(context.settings(), "auto", 1'000));
   vector.fill(3);
-  const auto start = [&] { return backend.allreduce(vector.call()); };
   const auto poll = [&](Work& work, milliseconds limit) {
     const auto give_up = Clock::now() + limit;
     bool done = work.test();
@@ -75,11 +67,11 @@ void test_is_true(Context& context) {
   std::unique_ptr<Work> work;
   bool early = false;
   if (!context.is_last()) {
-    work = std::make_unique<Work>(start());
+    work = std::make_unique<Work>(vector.start(backend));
     early = poll(*work, kWhile);
   }
   context.ranks().meet();
-  if (context.is_last()) work = std::make_unique<Work>(start());
+  if (context.is_last()) work = std::make_unique<Work>(vector.start(backend));
   if (early) context.fail("test said 1 before all ranks had called");
   // A plugin whose test never says 1 still gives its result to wait.
   if (!poll(*work, context.settings().deadline / 4)) context.fail("test never said 1, although all ranks had called");
@@ -91,20 +83,13 @@ void wait_keeps_its_timeout(Context& context) {
   constexpr milliseconds kTimeout{300};
   const auto backend = context.join({});
   context.ranks().meet();
-  const auto calls = all_kinds(context.settings(), context.size(), 1'000);
+  const auto calls = all_kinds(context, 1'000);
   if (!context.is_last()) {
-    const auto start = Clock::now();
-    std::string text = "no error";
-    try {
-      run_plain(context, *backend, calls.front(), kTimeout);
-    } catch (const Error& error) {
-      text = error.what();
-    }
-    const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - start);
-    context.judge_time("wait with a timeout of " + std::to_string(kTimeout.count()) + " ms", took,
+    const End end = end_of([&] { run_plain(context, *backend, calls.front(), kTimeout); });
+    context.judge_time("wait with a timeout of " + text_of(kTimeout), end.took,
                        kTimeout + context.settings().at_once());
-    if (text.find("timeout: ") == std::string::npos && text.find("peer lost: ") == std::string::npos) {
-      context.fail("expected timeout, got: " + text);
+    if (!end.names("timeout") && !end.names("peer lost")) {
+      context.fail("expected timeout, got: " + (end.threw ? end.text : "no error"));
     }
   }
   context.ranks().meet();
@@ -114,21 +99,19 @@ void wait_keeps_its_timeout(Context& context) {
 // in no graph. The first one comes before the capture: a library may need set-up that a capture does not allow.
 void capture(Context& context, const std::string& algorithm) {
   auto& backend = context.shared(algorithm);
-  Reduced vector(context, common_dtype(context.settings(), algorithm), Op::max, 5'000);
-  const auto reduce_once = [&] { context.wait(backend.allreduce(vector.call())); };
+  Reduced vector(context, {.dtype = common_dtype(context.settings(), algorithm), .op = Op::max, .count = 5'000});
   vector.fill(0);
-  reduce_once();
+  vector.run(backend);
   context.memory().finish();
   const auto graph = context.memory().capture([&] {
-    reduce_once();
-    reduce_once();
+    vector.run(backend);
+    vector.run(backend);
   });
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     vector.fill(seed);
     context.memory().replay(graph);
-    const std::string fault = vector.fault();
-    if (!fault.empty()) context.fail("replay " + std::to_string(seed) + ", " + fault);
-    reduce_once();
+    context.judge(vector.fault(), "replay " + std::to_string(seed) + ", ");
+    vector.run(backend);
     context.memory().finish();
   }
   context.wait(backend.barrier());
@@ -137,25 +120,21 @@ void capture(Context& context, const std::string& algorithm) {
 }  // namespace
 
 void add_request_cases(const Settings& settings, int size, std::vector<Case>& cases) {
-  const auto add = [&](const std::string& name, std::function<void(Context&)> body, bool own_world = false) {
-    cases.push_back(
-        {.group = "requests", .name = "requests: " + name, .body = std::move(body), .own_world = own_world});
-  };
-  add("the buffers are the caller's again after wait", returns_buffers);
-  if (settings.memory == Memory::host) add("a ddprun_collective is not read after the call", copies_the_call);
+  cases.push_back({"requests", "requests: the buffers are the caller's again after wait", returns_buffers});
+  if (settings.memory == Memory::host) {
+    cases.push_back({"requests", "requests: a ddprun_collective is not read after the call", copies_the_call});
+  }
   if (settings.capabilities.blocking || settings.capabilities.stream_ordered || size == 1) return;
-  add("test says 1 exactly if wait would return at once", test_is_true);
-  add("wait ends at its own timeout", wait_keeps_its_timeout, true);
+  cases.push_back({"requests", "requests: test says 1 exactly if wait would return at once", test_is_true});
+  cases.push_back({"requests", "requests: wait ends at its own timeout", wait_keeps_its_timeout, kOwnWorld});
 }
 
 void add_graph_cases(const Settings& settings, std::vector<Case>& cases) {
   if (!settings.capabilities.capture) return;
   for (const auto& algorithm : algorithms_of(settings)) {
-    const auto dtype = common_dtype(settings, algorithm);
-    if (!takes(settings, algorithm, dtype, Op::max)) continue;
-    cases.push_back({.group = "graphs",
-                     .name = "allreduces under " + algorithm + " that are captured into a CUDA graph and replayed",
-                     .body = [=](Context& context) { capture(context, algorithm); }});
+    if (!takes(settings, algorithm, common_dtype(settings, algorithm), Op::max)) continue;
+    cases.push_back({"graphs", "allreduces under " + algorithm + " that are captured into a CUDA graph and replayed",
+                     [=](Context& context) { capture(context, algorithm); }});
   }
 }
 

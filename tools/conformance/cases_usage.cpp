@@ -17,20 +17,14 @@ namespace {
 
 // A float reduction and a byte movement that every backend supports; several cases mix them.
 std::vector<TestCall> mixed_calls(const Settings& settings, const std::string& algorithm, int size, int rounds) {
-  const auto dtype = common_dtype(settings, algorithm);
-  const auto op = common_op(settings, algorithm);
+  const Kind last = settings.capabilities.reduce_scatter ? Kind::reduce_scatter : Kind::allreduce;
+  const Kind kinds[] = {Kind::allreduce, Kind::broadcast, Kind::allreduce, Kind::allgather, last};
   std::vector<TestCall> calls;
   for (int round = 0; round < rounds; ++round) {
-    const auto count = static_cast<std::size_t>(round * 37 % 211);
-    const bool in_place = round % 2 == 1;
-    const Kind last = settings.capabilities.reduce_scatter ? Kind::reduce_scatter : Kind::allreduce;
-    const Kind kinds[] = {Kind::allreduce, Kind::broadcast, Kind::allreduce, Kind::allgather, last};
-    calls.push_back({.kind = kinds[round % 5],
-                     .dtype = dtype,
-                     .op = op,
-                     .root = round % size,
-                     .count = count,
-                     .in_place = in_place});
+    TestCall& what = calls.emplace_back(common_call(settings, algorithm, static_cast<std::size_t>(round * 37 % 211)));
+    what.kind = kinds[round % 5];
+    what.root = round % size;
+    what.in_place = round % 2 == 1;
   }
   return calls;
 }
@@ -79,15 +73,10 @@ class Turns {
   bool alone_ = false;
 };
 
-void judge(Context& context, const std::string& fault) {
-  if (!fault.empty()) context.fail(fault);
-}
-
 // "" if it throws Error(plugin), as every unsupported request must.
-template <class Function>
-std::string must_refuse(const std::string& what, Function function) {
+std::string must_refuse(const std::string& what, const std::function<void()>& call) {
   try {
-    function();
+    call();
   } catch (const Error& error) {
     if (error.code() == ExitCode::plugin) return "";
     return what + " was refused with the wrong kind of error: " + error.what();
@@ -100,26 +89,23 @@ void many_small(Context& context) {
   const int rounds = context.settings().memory == Memory::host ? 300 : 100;
   for (const auto& algorithm : algorithms_of(context.settings())) {
     const auto calls = mixed_calls(context.settings(), algorithm, context.size(), rounds);
-    judge(context, run_all(context, context.shared(algorithm), calls, 11));
+    context.judge(run_all(context, context.shared(algorithm), calls, 11));
   }
 }
 
 void several_under_way(Context& context) {
-  auto& backend = context.shared("auto");
-  const auto dtype = common_dtype(context.settings(), "auto");
-  const auto op = common_op(context.settings(), "auto");
+  auto& backend = context.shared();
   std::deque<Reduced> vectors;
   std::vector<Work> works;
   for (uint64_t i = 0; i < 4; ++i) {
-    vectors.emplace_back(context, dtype, op, 5000).fill(i);
-    works.push_back(backend.allreduce(vectors.back().call()));
+    vectors.emplace_back(context, common_call(context.settings(), "auto", 5000)).fill(i);
+    works.push_back(vectors.back().start(backend));
   }
   for (std::size_t i = 0; i < 4; ++i) {
     const auto give_up = Clock::now() + context.settings().deadline;
     while (!works[i].test() && Clock::now() < give_up) std::this_thread::yield();
     context.wait(std::move(works[i]));
-    const std::string fault = vectors[i].fault();
-    if (!fault.empty()) return context.fail("request " + std::to_string(i) + ", " + fault);
+    context.judge(vectors[i].fault(), "request " + std::to_string(i) + ", ");
   }
 }
 
@@ -149,35 +135,27 @@ void two_communicators(Context& context) {
   work(0);
   other.join();
   for (int which = 0; which < 2; ++which) {
-    if (!faults[which].empty()) context.fail("communicator " + std::to_string(which) + ": " + faults[which]);
+    context.judge(faults[which], "communicator " + std::to_string(which) + ": ");
   }
 }
 
 void null_when_empty(Context& context) {
-  auto& backend = context.shared("auto");
-  const auto dtype = common_dtype(context.settings(), "auto");
-  const auto op = common_op(context.settings(), "auto");
-  const Collective nothing = context.memory().call(nullptr, nullptr, 0, dtype, op);
-  context.wait(backend.allreduce(nothing));
-  context.wait(backend.broadcast(nothing));
-  context.wait(backend.allgather(nothing));
-  if (context.settings().capabilities.reduce_scatter) context.wait(backend.reduce_scatter(nothing));
+  auto& backend = context.shared();
+  for (const TestCall& what : calls_of_each_kind(context.settings(), common_call(context.settings(), "auto", 0))) {
+    const Collective nothing = context.memory().call(nullptr, nullptr, 0, what.dtype, what.op);
+    context.wait(comm::start(backend, what.kind, nothing));
+  }
 }
 
 void refuses_undeclared(Context& context) {
   for (const auto& algorithm : algorithms_of(context.settings())) {
     auto& backend = context.shared(algorithm);
-    for (int dtype = 0; dtype < kDTypes; ++dtype) {
-      for (int op = 0; op < kOps; ++op) {
-        const auto d = static_cast<DType>(dtype);
-        const auto o = static_cast<Op>(op);
-        if (takes(context.settings(), algorithm, d, o)) continue;
-        double memory[2] = {};
-        const Image image(context.memory(), memory, sizeof memory);
-        judge(context, must_refuse(algorithm + " allreduce " + name_of(o) + " of " + name_of(d), [&] {
-                context.wait(
-                    backend.allreduce(context.memory().call(image.at(&memory[0]), image.at(&memory[1]), 1, d, o)));
-              }));
+    for (const DType dtype : kDTypes) {
+      for (const Op op : kOps) {
+        if (takes(context.settings(), algorithm, dtype, op)) continue;
+        const Reduced vector(context, {.dtype = dtype, .op = op, .count = 1});
+        context.judge(must_refuse(algorithm + " allreduce " + name_of(op) + " of " + name_of(dtype),
+                                  [&] { vector.run(backend); }));
       }
     }
     context.wait(backend.barrier());  // the communicator must still work after a refusal
@@ -185,29 +163,24 @@ void refuses_undeclared(Context& context) {
 }
 
 void refuses_unknown_option(Context& context) {
-  judge(context, must_refuse("the option no_such_option", [&] { context.join({.extra = {{"no_such_option", "1"}}}); }));
+  context.judge(must_refuse("the option no_such_option", [&] { context.join({.extra = {{"no_such_option", "1"}}}); }));
 }
 
 // The bits of five allreduces of the same numbers, on two communicators created with `deterministic`.
 void repeats(Context& context, const std::string& algorithm) {
-  const auto dtype = common_dtype(context.settings(), algorithm);
-  const auto op = common_op(context.settings(), algorithm);
-  constexpr std::size_t kCount = 65'537;
-  std::vector<unsigned char> send(kCount * size_of(dtype));
+  const TestCall what = common_call(context.settings(), algorithm, 65'537);
+  Buffer send(context.memory(), what.count * size_of(what.dtype));
   std::vector<unsigned char> first;
-  fill(dtype, op, 5, context.rank(), 0, kCount, send.data());
-  const Image image(context.memory(), send.data(), send.size());
-  image.put();
+  fill(what.dtype, what.op, 5, context.rank(), 0, what.count, send.data());
+  send.put();
   for (int joined = 0; joined < 2; ++joined) {
     const auto backend = context.join({.algorithm = algorithm, .deterministic = true});
     for (int run = 0; run < 5; ++run) {
-      std::vector<unsigned char> recv(send.size());
-      const Image result(context.memory(), recv.data(), recv.size());
-      context.wait(
-          backend->allreduce(context.memory().call(image.at(send.data()), result.at(recv.data()), kCount, dtype, op)));
-      result.get();
-      if (first.empty()) first = recv;
-      if (recv != first) context.fail("run " + std::to_string(joined * 5 + run) + " differs from the first");
+      Buffer recv(context.memory(), send.bytes());
+      context.wait(backend->allreduce(context.memory().call(send.at(0), recv.at(0), what.count, what.dtype, what.op)));
+      recv.get();
+      if (first.empty()) first = recv.copy();
+      if (!recv.holds(first)) context.fail("run " + std::to_string(joined * 5 + run) + " differs from the first");
     }
     context.ranks().meet();
   }
@@ -217,16 +190,15 @@ void repeats(Context& context, const std::string& algorithm) {
 // A backend may treat NaN as it likes: the case reports its behaviour and does not judge it.
 void nan_of(Context& context, Op op) {
   const auto dtype = common_dtype(context.settings(), "auto");
+  const std::size_t bytes = size_of(dtype);
   std::string text;
   for (int from = 0; from < context.size(); ++from) {
-    double numbers[2] = {};  // sent, received
-    store(dtype, {context.rank() == from ? std::numeric_limits<long double>::quiet_NaN() : 1.0L, 0}, numbers, 0);
-    const Image image(context.memory(), numbers, sizeof numbers);
-    image.put();
-    context.wait(context.shared("auto").allreduce(
-        context.memory().call(image.at(&numbers[0]), image.at(&numbers[1]), 1, dtype, op)));
-    image.get();
-    const bool propagates = std::isnan(load(dtype, &numbers[1], 0).real);
+    Buffer numbers(context.memory(), 2 * bytes);  // sent, received
+    store(dtype, {context.rank() == from ? std::numeric_limits<long double>::quiet_NaN() : 1.0L, 0}, numbers.data(), 0);
+    numbers.put();
+    context.wait(context.shared().allreduce(context.memory().call(numbers.at(0), numbers.at(bytes), 1, dtype, op)));
+    numbers.get();
+    const bool propagates = std::isnan(load(dtype, numbers.data(), 1).real);
     text += (from > 0 ? ", " : "") + std::string(propagates ? "kept" : "lost") + " from rank " + std::to_string(from);
   }
   if (context.rank() == 0) context.note(text);
@@ -243,30 +215,28 @@ std::vector<std::string> algorithms_from_alloc(const Settings& settings) {
 
 void allocated_memory(Context& context, const std::string& algorithm) {
   auto& backend = context.shared(algorithm);
-  const auto dtype = common_dtype(context.settings(), "auto");
-  const auto op = common_op(context.settings(), "auto");
   for (const std::size_t count : {std::size_t{1}, std::size_t{100'000}}) {
-    const auto memory = backend.allocate(count * size_of(dtype));
+    const TestCall what = common_call(context.settings(), "auto", count);
+    const auto memory = backend.allocate(count * size_of(what.dtype));
     if (reinterpret_cast<std::uintptr_t>(memory.get()) % 4096 != 0) context.fail("the memory is not page-aligned");
-    Reduced vector(context, dtype, op, count, memory.get());
+    Reduced vector(context, what, memory.get());
     vector.fill(9);
-    const auto served = context.wait(backend.allreduce(vector.call()));
+    const auto served = vector.run(backend);
     if (algorithm != "auto" && served.algorithm != algorithm) {
       return context.fail(std::string("served by ") + served.algorithm);
     }
-    if (const std::string fault = vector.fault(); !fault.empty()) return context.fail(fault);
+    context.judge(vector.fault());
     if (algorithm == "auto") continue;
-    const Reduced other(context, dtype, op, count);
-    judge(context, must_refuse(algorithm + " allreduce of memory that is not from alloc",
-                               [&] { context.wait(backend.allreduce(other.call())); }));
+    const Reduced other(context, what);
+    context.judge(must_refuse(algorithm + " allreduce of memory that is not from alloc", [&] { other.run(backend); }));
   }
 }
 
 }  // namespace
 
-void add_usage_cases(const Settings& settings, int, std::vector<Case>& cases) {
+void add_usage_cases(const Settings& settings, std::vector<Case>& cases) {
   const auto add = [&](const std::string& name, std::function<void(Context&)> body) {
-    cases.push_back({.group = "usage", .name = name, .body = std::move(body)});
+    cases.push_back({"usage", name, std::move(body)});
   };
   add("hundreds of small collectives in a row, of varying sizes and kinds", many_small);
   add("four allreduces in flight at once", several_under_way);
@@ -279,10 +249,9 @@ void add_usage_cases(const Settings& settings, int, std::vector<Case>& cases) {
         [=](Context& context) { repeats(context, algorithm); });
   }
   if (settings.capabilities.alloc) {
-    std::vector<std::string> algorithms = algorithms_from_alloc(settings);
-    algorithms.insert(algorithms.begin(), "auto");
-    for (const auto& algorithm : algorithms) {
-      add("memory that the backend allocates" + (algorithm == "auto" ? "" : " under " + algorithm),
+    add("memory that the backend allocates", [](Context& context) { allocated_memory(context, "auto"); });
+    for (const auto& algorithm : algorithms_from_alloc(settings)) {
+      add("memory that the backend allocates under " + algorithm,
           [=](Context& context) { allocated_memory(context, algorithm); });
     }
   }

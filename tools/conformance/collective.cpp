@@ -1,9 +1,10 @@
 #include "tools/conformance/collective.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 
-#include "tools/conformance/guarded.hpp"
+#include "base/subprocess.hpp"
 
 namespace ddprun::conformance {
 namespace {
@@ -19,62 +20,50 @@ std::shared_ptr<void> reused_memory(const tools::BufferMemory& memory, std::size
   return {own.get(), [into = pool, size, own](void*) { into->emplace(size, own); }};
 }
 
-// The buffers of a collective on one rank, and their content before it.
+// The buffers of a collective on one rank, and their content before it. In place, the first one holds both.
 class Buffers {
  public:
   Buffers(const tools::BufferMemory& memory, const TestCall& what, int rank, int size)
       : what_(what),
-        element_(size_of(what.dtype)),
-        send_count_(what.kind == Kind::reduce_scatter ? what.count * size : what.count),
-        recv_count_(what.kind == Kind::allgather ? what.count * size : what.count),
-        block_(static_cast<std::size_t>(rank) * what.count * element_),
-        // In place, the larger buffer holds both. Out of place, both start one element after a cache line.
-        send_(what.in_place && what.kind == Kind::allgather ? 0 : send_count_ * element_, shift()),
-        recv_(what.in_place && what.kind != Kind::allgather ? 0 : recv_count_ * element_, shift()),
-        send_image_(memory, send_.whole(), send_.whole_bytes()),
-        recv_image_(memory, recv_.whole(), recv_.whole_bytes()) {}
+        block_(static_cast<std::size_t>(rank) * block_bytes()),
+        send_bytes_(block_bytes() * (what.kind == Kind::reduce_scatter ? size : 1)),
+        recv_bytes_(block_bytes() * (what.kind == Kind::allgather ? size : 1)),
+        first_(memory, what.in_place ? std::max(send_bytes_, recv_bytes_) : send_bytes_, shift()),
+        second_(memory, what.in_place ? 0 : recv_bytes_, shift()) {}
 
-  std::size_t send_count() const { return send_count_; }
-  std::size_t recv_count() const { return recv_count_; }
-  unsigned char* send() {
-    return what_.in_place && what_.kind == Kind::allgather ? recv_.data() + block_ : send_.data();
-  }
-  unsigned char* recv() {
-    if (!what_.in_place || what_.kind == Kind::allgather) return recv_.data();
-    return what_.kind == Kind::reduce_scatter ? send_.data() + block_ : send_.data();
-  }
+  std::size_t send_count() const { return send_bytes_ / size_of(what_.dtype); }
+  std::size_t recv_count() const { return recv_bytes() / size_of(what_.dtype); }
+  std::size_t recv_bytes() const { return recv_bytes_; }
+  unsigned char* send() { return first_.data() + send_at(); }
+  unsigned char* recv() { return (what_.in_place ? first_ : second_).data() + recv_at(); }
 
-  // The collective with these buffers, for a backend.
-  void* send_memory() {
-    return (what_.in_place && what_.kind == Kind::allgather ? recv_image_ : send_image_).at(send());
-  }
-  void* recv_memory() {
-    return (!what_.in_place || what_.kind == Kind::allgather ? recv_image_ : send_image_).at(recv());
-  }
+  // The same buffers, for a backend.
+  void* send_memory() const { return first_.at(send_at()); }
+  void* recv_memory() const { return (what_.in_place ? first_ : second_).at(recv_at()); }
 
   // To be called before the collective, and after it.
   void put() {
-    before_ = send_.copy();
-    send_image_.put();
-    recv_image_.put();
+    before_ = first_.copy();
+    first_.put();
+    second_.put();
   }
   void get() {
-    send_image_.get();
-    recv_image_.get();
+    first_.get();
+    second_.get();
   }
   // Fills both with other numbers, and later says whether something else has written there.
   void overwrite() {
-    for (Guarded* one : {&send_, &recv_}) std::fill_n(one->data(), one->bytes(), kOther);
+    for (Buffer* one : {&first_, &second_}) std::fill_n(one->data(), one->bytes(), kOther);
     put();
-    other_ = recv_.copy();
+    other_ = second_.copy();
   }
   std::string fault_after_overwrite() {
     get();
-    return send_.holds(before_) && recv_.holds(other_) ? "" : "wrote into a buffer after wait had returned";
+    return first_.holds(before_) && second_.holds(other_) ? "" : "wrote into a buffer after wait had returned";
   }
   std::string fault() const {
-    if (!send_.intact() || !recv_.intact()) return "wrote outside the buffers";
-    if (!what_.in_place && !send_.holds(before_)) return "changed send";
+    if (!first_.intact() || !second_.intact()) return "wrote outside the buffers";
+    if (!what_.in_place && !first_.holds(before_)) return "changed send";
     if (what_.in_place && what_.kind == Kind::reduce_scatter && !holds_other_blocks()) {
       return "changed a block of send that is not recv";
     }
@@ -83,26 +72,26 @@ class Buffers {
 
  private:
   bool holds_other_blocks() const {
-    auto now = send_.copy();
-    const std::size_t bytes = what_.count * element_;
-    std::copy_n(before_.begin() + static_cast<std::ptrdiff_t>(block_), bytes,
-                now.begin() + static_cast<std::ptrdiff_t>(block_));
+    auto now = first_.copy();
+    const auto own = static_cast<std::ptrdiff_t>(block_);
+    std::copy_n(before_.begin() + own, block_bytes(), now.begin() + own);
     return now == before_;
   }
 
   static constexpr unsigned char kOther = 0x3C;
 
-  std::size_t shift() const { return what_.in_place ? 0 : element_; }
+  std::size_t block_bytes() const { return what_.count * size_of(what_.dtype); }
+  // Out of place, both start one element after a cache line.
+  std::size_t shift() const { return what_.in_place ? 0 : size_of(what_.dtype); }
+  std::size_t send_at() const { return what_.in_place && what_.kind == Kind::allgather ? block_ : 0; }
+  std::size_t recv_at() const { return what_.in_place && what_.kind == Kind::reduce_scatter ? block_ : 0; }
 
   TestCall what_;
-  std::size_t element_;
-  std::size_t send_count_;
-  std::size_t recv_count_;
-  std::size_t block_;
-  Guarded send_;
-  Guarded recv_;
-  Image send_image_;
-  Image recv_image_;
+  std::size_t block_;  // where this rank's block begins
+  std::size_t send_bytes_;
+  std::size_t recv_bytes_;
+  Buffer first_;
+  Buffer second_;
   std::vector<unsigned char> before_;
   std::vector<unsigned char> other_;
 };
@@ -152,41 +141,48 @@ std::string fault_of(Context& context, const TestCall& what, uint64_t seed, cons
 
 }  // namespace
 
-Image::Image(const tools::BufferMemory& memory, void* host, std::size_t bytes, void* own)
-    : memory_(memory),
-      host_(static_cast<unsigned char*>(host)),
-      bytes_(bytes),
-      first_(own == nullptr ? host_ : static_cast<unsigned char*>(own)) {
+TestCall common_call(const Settings& settings, const std::string& algorithm, std::size_t count) {
+  return {.dtype = common_dtype(settings, algorithm), .op = common_op(settings, algorithm), .count = count};
+}
+
+std::vector<TestCall> calls_of_each_kind(const Settings& settings, const TestCall& like) {
+  std::vector<TestCall> calls;
+  for (const Kind kind : {Kind::allreduce, Kind::broadcast, Kind::allgather, Kind::reduce_scatter}) {
+    if (kind == Kind::reduce_scatter && !settings.capabilities.reduce_scatter) continue;
+    calls.push_back(like);
+    calls.back().kind = kind;
+  }
+  return calls;
+}
+
+Buffer::Buffer(const tools::BufferMemory& memory, std::size_t bytes, std::size_t shift, void* own)
+    : Guarded(bytes, shift), memory_(memory), copied_(bytes), image_(static_cast<unsigned char*>(own)) {
   constexpr std::size_t kLine = 64;
-  if (memory.kind() == Memory::host || own != nullptr) return;
-  on_gpu_ = reused_memory(memory, bytes + kLine);
-  first_ = static_cast<unsigned char*>(on_gpu_.get()) + reinterpret_cast<std::uintptr_t>(host) % kLine;
+  if (own != nullptr) return;
+  margin_ = data() - whole();
+  copied_ = whole_bytes();
+  image_ = data();
+  if (memory.kind() == Memory::host) return;
+  on_gpu_ = reused_memory(memory, copied_ + kLine);
+  image_ = static_cast<unsigned char*>(on_gpu_.get()) + reinterpret_cast<std::uintptr_t>(whole()) % kLine + margin_;
 }
 
-void* Image::at(const void* host) const {
-  return host == nullptr ? nullptr : first_ + (static_cast<const unsigned char*>(host) - host_);
-}
-
-Reduced::Reduced(Context& context, DType dtype, Op op, std::size_t count, void* own)
-    : context_(context),
-      what_{.dtype = dtype, .op = op, .count = count},
-      content_(count * size_of(dtype)),
-      image_(context.memory(), content_.data(), content_.size(), own) {}
+Reduced::Reduced(Context& context, const TestCall& what, void* own)
+    : context_(context), what_(what), buffer_(context.memory(), what.count * size_of(what.dtype), 0, own) {}
 
 void Reduced::fill(uint64_t seed) {
   seed_ = seed;
-  conformance::fill(what_.dtype, what_.op, seed, context_.rank(), 0, what_.count, content_.data());
-  image_.put();
+  conformance::fill(what_.dtype, what_.op, seed, context_.rank(), 0, what_.count, buffer_.data());
+  buffer_.put();
 }
 
-Collective Reduced::call() const {
-  void* const memory = image_.at(content_.data());
-  return context_.memory().call(memory, memory, what_.count, what_.dtype, what_.op);
+Work Reduced::start(CommBackend& backend) const {
+  return backend.allreduce(context_.memory().call(buffer_.at(0), buffer_.at(0), what_.count, what_.dtype, what_.op));
 }
 
 std::string Reduced::fault() {
-  image_.get();
-  return fault_of(context_, what_, seed_, content_.data(), what_.count);
+  buffer_.get();
+  return fault_of(context_, what_, seed_, buffer_.data(), what_.count);
 }
 
 std::string describe(const TestCall& what) {
@@ -215,8 +211,7 @@ Checked run_checked(Context& context, CommBackend& backend, const TestCall& what
   std::vector<unsigned char> result_bytes;
   if (what.overwrite_after.count() > 0) {
     result.fault = buffers.fault();
-    const std::size_t bytes = buffers.recv_count() * size_of(what.dtype);
-    result_bytes.assign(buffers.recv(), buffers.recv() + bytes);
+    result_bytes.assign(buffers.recv(), buffers.recv() + buffers.recv_bytes());
     buffers.overwrite();
     std::this_thread::sleep_for(what.overwrite_after);
     if (result.fault.empty()) result.fault = buffers.fault_after_overwrite();
@@ -230,9 +225,7 @@ Checked run_checked(Context& context, CommBackend& backend, const TestCall& what
       fault_of(context, what, seed, recv, buffers.recv_count(), shared ? static_cast<std::size_t>(rank) : 0, stride);
   if (!wrong.empty()) result.fault = wrong;
   if (result.fault.empty()) result.fault = buffers.fault();
-  if (same_on_all) {
-    digest->digest(buffers.recv(), buffers.recv_count() * size_of(what.dtype));
-  }
+  if (same_on_all) digest->digest(buffers.recv(), buffers.recv_bytes());
   return result;
 }
 
@@ -241,6 +234,23 @@ void run_plain(Context& context, CommBackend& backend, const TestCall& what, mil
   start(context, backend, what, buffers).wait(timeout);
   // On a stream nothing has run yet: the barrier reports the result.
   if (context.settings().capabilities.stream_ordered) backend.barrier().wait(timeout);
+}
+
+End end_of(const std::function<void()>& call) {
+  End end;
+  const auto start = Clock::now();
+  try {
+    call();
+  } catch (...) {
+    const Error error = current_error();
+    end = {true, error.code(), error.what()};
+  }
+  end.took = std::chrono::duration_cast<milliseconds>(Clock::now() - start);
+  return end;
+}
+
+End end_of(Context& context, CommBackend& backend, const TestCall& what) {
+  return end_of([&] { run_plain(context, backend, what, context.settings().deadline); });
 }
 
 }  // namespace ddprun::conformance

@@ -1,12 +1,14 @@
 // The data of a case, and one of its collectives: runs it and compares the result with the reference.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "comm/call.hpp"
 #include "testing/arithmetic.hpp"
+#include "tools/conformance/guarded.hpp"
 #include "tools/conformance/suite.hpp"
 
 namespace ddprun::conformance {
@@ -23,34 +25,40 @@ struct TestCall {
   milliseconds overwrite_after{0};  // not 0: run_checked() overwrites the buffers after wait, and looks again later
 };
 
-// The memory that a backend gets instead of a piece of host memory: that piece itself, or GPU memory of the same size
-// and alignment; or `own`, if it is not null. The piece, `memory` and `own` outlive it.
-class Image {
- public:
-  Image(const tools::BufferMemory& memory, void* host, std::size_t bytes, void* own = nullptr);
+// An allreduce with a dtype and an op that the algorithm supports, for cases that are not about them.
+TestCall common_call(const Settings& settings, const std::string& algorithm, std::size_t count);
+// `like`, as each kind of collective with data that the plugin has.
+std::vector<TestCall> calls_of_each_kind(const Settings& settings, const TestCall& like);
 
-  // The backend's address for this address of the piece.
-  void* at(const void* host) const;
-  // Copies the piece to the image, and the image to the piece.
-  void put() const { memory_.put(at(host_), host_, bytes_); }
-  void get() const { memory_.get(host_, at(host_), bytes_); }
+// A piece of host memory, and the memory that a backend gets instead of it: the piece itself, or GPU memory of the same
+// size and alignment; or `own`, if it is not null. `memory` and `own` outlive it.
+class Buffer : public Guarded {
+ public:
+  explicit Buffer(const tools::BufferMemory& memory, std::size_t bytes, std::size_t shift = 0, void* own = nullptr);
+
+  // The backend's address of a byte.
+  void* at(std::size_t offset) const { return image_ + offset; }
+  // Copies the piece to the backend's memory, and back. Without `own`, the guards too.
+  void put() { memory_.put(image_ - margin_, data() - margin_, copied_); }
+  void get() { memory_.get(data() - margin_, image_ - margin_, copied_); }
 
  private:
   const tools::BufferMemory& memory_;
-  unsigned char* host_;
-  std::size_t bytes_;
+  std::ptrdiff_t margin_ = 0;
+  std::size_t copied_;
   std::shared_ptr<void> on_gpu_;
-  unsigned char* first_;
+  unsigned char* image_;
 };
 
 // A vector that the ranks reduce in place, in `own` if that is not null.
 class Reduced {
  public:
-  Reduced(Context& context, DType dtype, Op op, std::size_t count, void* own = nullptr);
+  Reduced(Context& context, const TestCall& what, void* own = nullptr);
 
   // Fills it with this rank's numbers of `seed`.
   void fill(uint64_t seed);
-  Collective call() const;
+  Work start(CommBackend& backend) const;
+  ExecutionInfo run(CommBackend& backend) const { return context_.wait(start(backend)); }
   // Reads the result. What is wrong with it, or "".
   std::string fault();
 
@@ -58,8 +66,7 @@ class Reduced {
   Context& context_;
   TestCall what_;
   uint64_t seed_ = 0;
-  std::vector<unsigned char> content_;
-  Image image_;
+  Buffer buffer_;
 };
 
 // "float32 sum count 1024 in place"
@@ -80,5 +87,18 @@ Checked run_checked(Context& context, CommBackend& backend, const TestCall& what
 
 // Only runs it, with its own buffers. For cases about how a collective ends.
 void run_plain(Context& context, CommBackend& backend, const TestCall& what, milliseconds timeout);
+
+// How a call ended, and after what time.
+struct End {
+  bool threw = false;
+  ExitCode code = ExitCode::ok;
+  std::string text;
+  milliseconds took{0};
+
+  bool names(const char* status) const { return text.find(std::string(status) + ": ") != std::string::npos; }
+};
+End end_of(const std::function<void()>& call);
+// As run_plain(), at most settings().deadline.
+End end_of(Context& context, CommBackend& backend, const TestCall& what);
 
 }  // namespace ddprun::conformance

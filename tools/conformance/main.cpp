@@ -143,7 +143,7 @@ Settings settings_from(const Arguments& arguments) {
 std::vector<Case> cases_of(const Settings& settings, int size, As as, bool thorough) {
   std::vector<Case> all;
   add_collective_cases(settings, size, all);
-  add_usage_cases(settings, size, all);
+  add_usage_cases(settings, all);
   add_request_cases(settings, size, all);
   add_lifetime_cases(size, all);
   add_process_cases(settings, as, all);

@@ -10,16 +10,6 @@
 namespace ddprun::conformance {
 namespace {
 
-const AlgorithmInfo* find(const Settings& settings, const std::string& name) {
-  const auto& all = settings.capabilities.algorithms;
-  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == name; });
-  return found == all.end() ? nullptr : &*found;
-}
-
-bool has(uint32_t mask, int bit) {
-  return (mask >> bit & 1) != 0;
-}
-
 bool has_meaning(DType dtype, Op op) {
   return op != Op::avg || is_floating(dtype);
 }
@@ -72,8 +62,7 @@ void Context::fail(const std::string& text) {
 void Context::judge_time(const std::string& what, milliseconds took, milliseconds latest) {
   constexpr int kClearly = 4;  // no busy machine explains that
   if (took <= latest || judged_) return;
-  const std::string text = what + " ended after " + std::to_string(took.count()) + " ms, expected within " +
-                           std::to_string(latest.count()) + " ms";
+  const std::string text = what + " ended after " + text_of(took) + ", expected within " + text_of(latest);
   if (took > kClearly * latest) return fail(text);
   rank_.report("slow " + std::to_string(index_) + " " + text);
   judged_ = failed_ = true;
@@ -137,42 +126,43 @@ std::vector<std::string> algorithms_of(const Settings& settings) {
 }
 
 bool takes(const Settings& settings, const std::string& algorithm, DType dtype, Op op) {
-  const auto serves = [&](const AlgorithmInfo& one) {
-    return has(one.dtypes, static_cast<int>(dtype)) && has(one.ops, static_cast<int>(op)) && has_meaning(dtype, op);
-  };
-  if (const auto* one = find(settings, algorithm)) return serves(*one);
-  return std::any_of(settings.capabilities.algorithms.begin(), settings.capabilities.algorithms.end(), serves);
+  return has_meaning(dtype, op) && std::ranges::any_of(settings.capabilities.algorithms, [&](const AlgorithmInfo& one) {
+           return (algorithm == "auto" || one.name == algorithm) && (one.dtypes & bits(dtype)) != 0 &&
+                  (one.ops & bits(op)) != 0;
+         });
 }
 
-bool takes(const Settings& settings, const std::string& algorithm, DType dtype) {
-  for (int op = 0; op < kOps; ++op) {
-    if (takes(settings, algorithm, dtype, static_cast<Op>(op))) return true;
+std::optional<Op> first_op(const Settings& settings, const std::string& algorithm, DType dtype) {
+  for (const Op op : kOps) {
+    if (takes(settings, algorithm, dtype, op)) return op;
   }
-  return false;
+  return std::nullopt;
 }
 
 DType common_dtype(const Settings& settings, const std::string& algorithm) {
-  if (takes(settings, algorithm, DType::float32)) return DType::float32;
-  int dtype = 0;
-  while (dtype < kDTypes - 1 && !takes(settings, algorithm, static_cast<DType>(dtype))) ++dtype;
-  return static_cast<DType>(dtype);
+  if (first_op(settings, algorithm, DType::float32)) return DType::float32;
+  for (const DType dtype : kDTypes) {
+    if (first_op(settings, algorithm, dtype)) return dtype;
+  }
+  return DType::uint8;
 }
 
 Op common_op(const Settings& settings, const std::string& algorithm) {
-  int op = 0;
-  while (op < kOps - 1 && !takes(settings, algorithm, common_dtype(settings, algorithm), static_cast<Op>(op))) ++op;
-  return static_cast<Op>(op);
+  return first_op(settings, algorithm, common_dtype(settings, algorithm)).value_or(Op::avg);
+}
+
+std::string text_of(milliseconds time) {
+  return std::to_string(time.count()) + " ms";
 }
 
 std::vector<Skipped> undeclared(const Settings& settings) {
   std::vector<Skipped> skipped;
   for (const auto& algorithm : algorithms_of(settings)) {
-    for (int dtype = 0; dtype < kDTypes; ++dtype) {
-      Skipped one{"allreduce " + algorithm + " " + name_of(static_cast<DType>(dtype)) + ":"};
-      for (int op = 0; op < kOps; ++op) {
-        if (!has_meaning(static_cast<DType>(dtype), static_cast<Op>(op))) continue;
-        if (takes(settings, algorithm, static_cast<DType>(dtype), static_cast<Op>(op))) continue;
-        one.what += std::string(" ") + name_of(static_cast<Op>(op));
+    for (const DType dtype : kDTypes) {
+      Skipped one{"allreduce " + algorithm + " " + name_of(dtype) + ":"};
+      for (const Op op : kOps) {
+        if (!has_meaning(dtype, op) || takes(settings, algorithm, dtype, op)) continue;
+        one.what += std::string(" ") + name_of(op);
         ++one.combinations;
       }
       if (one.combinations > 0) skipped.push_back(one);

@@ -5,8 +5,10 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,7 +68,7 @@ class Context {
   const tools::BufferMemory& memory() const;
 
   // The shared communicator of this world's cases for an algorithm. All ranks join it on first use.
-  CommBackend& shared(const std::string& algorithm);
+  CommBackend& shared(const std::string& algorithm = "auto");
 
   // A communicator of this case only.
   struct JoinAs {
@@ -86,6 +88,10 @@ class Context {
 
   // The result of the case. Only the first failure of a rank is reported.
   void fail(const std::string& text);
+  // Fails if there is a fault, which begins with `where`.
+  void judge(const std::string& fault, const std::string& where = "") {
+    if (!fault.empty()) fail(where + fault);
+  }
   // Fails unless `took` is at most `latest`. The runner repeats a case in its own world that is only a little too slow.
   void judge_time(const std::string& what, milliseconds took, milliseconds latest);
   void note(const std::string& text);
@@ -121,17 +127,18 @@ struct Case {
   std::string group;  // for the table
   std::string name;   // unique within a world
   std::function<void(Context&)> body;
-  bool own_world = false;       // its ranks cannot run another case
+  bool own_world = false;       // its ranks cannot run another case: kOwnWorld
   bool last_rank_dies = false;  // by SIGKILL, intended by the case
   bool required = false;        // if it fails, no other case is run
 };
+inline constexpr bool kOwnWorld = true;
 
 // Every declared dtype, op and algorithm against the reference. One cases_*.cpp per kind.
 void add_collective_cases(const Settings& settings, int size, std::vector<Case>& cases);
 // The first case: without communicators, all others would fail too.
 Case joining_case();
 // Communicators beyond one collective.
-void add_usage_cases(const Settings& settings, int size, std::vector<Case>& cases);
+void add_usage_cases(const Settings& settings, std::vector<Case>& cases);
 // Creation and destruction of communicators.
 void add_lifetime_cases(int size, std::vector<Case>& cases);
 // What the plugin does with the buffers, the ddprun_collective and the request of a call.
@@ -152,17 +159,22 @@ std::vector<Skipped> undeclared(const Settings& settings);
 std::vector<std::string> algorithms_of(const Settings& settings);
 // What an algorithm supports; for auto: what any of them supports.
 bool takes(const Settings& settings, const std::string& algorithm, DType dtype, Op op);
-bool takes(const Settings& settings, const std::string& algorithm, DType dtype);
+// The first op that it supports with this dtype.
+std::optional<Op> first_op(const Settings& settings, const std::string& algorithm, DType dtype);
 // The first declared dtype of the list, which starts with float32: for cases that are not about dtypes.
 DType common_dtype(const Settings& settings, const std::string& algorithm);
-// The same for ops, starting with sum.
+// The first declared op for that dtype.
 Op common_op(const Settings& settings, const std::string& algorithm);
 
 // A case that takes longer has hung: the kernel ends its rank with SIGALRM. No case should come near this limit.
 inline constexpr unsigned kCaseSeconds = 90;
 
-inline constexpr int kDTypes = 9;
-inline constexpr int kOps = 5;
+inline constexpr DType kDTypes[] = {DType::float16, DType::bfloat16, DType::float32, DType::float64, DType::int8,
+                                    DType::int16,   DType::int32,    DType::int64,   DType::uint8};
+inline constexpr Op kOps[] = {Op::sum, Op::min, Op::max, Op::product, Op::avg};
+static_assert(std::size(kDTypes) == kDTypeCount && std::size(kOps) == kOpCount);
+
+std::string text_of(milliseconds time);
 
 // Watches a plugin at its C table, where ddprun's own classes would hide what it does.
 namespace spy {
