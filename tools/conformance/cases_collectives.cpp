@@ -86,8 +86,8 @@ void waits_for_last(Context& context, const std::string& algorithm) {
 
 class Collectives {
  public:
-  Collectives(const Settings& settings, int size, std::vector<Case>& cases)
-      : settings_(settings), size_(size), cases_(cases) {}
+  Collectives(const World& world, std::vector<Case>& cases)
+      : settings_(world.settings), size_(world.size), cases_(cases) {}
 
   void add_all() {
     for (const auto& algorithm : algorithms_of(settings_)) add_reductions(Kind::allreduce, algorithm);
@@ -220,8 +220,8 @@ class Collectives {
 
 }  // namespace
 
-void add_collective_cases(const Settings& settings, int size, std::vector<Case>& cases) {
-  Collectives(settings, size, cases).add_all();
+void add_collective_cases(const World& world, std::vector<Case>& cases) {
+  Collectives(world, cases).add_all();
 }
 
 }  // namespace ddprun::conformance

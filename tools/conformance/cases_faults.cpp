@@ -13,8 +13,6 @@
 namespace ddprun::conformance {
 namespace {
 
-using testing::As;
-
 constexpr milliseconds kBefore{150};  // an abort or a death: the others are blocked by then
 
 // A collective that cannot end without the last rank.
@@ -24,16 +22,17 @@ struct Victim {
   TestCall what;
 };
 
-std::vector<Victim> victims(const Settings& settings, int size, bool thorough) {
+std::vector<Victim> victims(const World& world) {
+  const Settings& settings = world.settings;
   std::vector<Victim> all;
   const auto add = [&](const std::string& algorithm, Kind kind) {
     TestCall what = common_call(settings, algorithm, 10'000);
     what.kind = kind;
-    what.root = size - 1;
+    what.root = world.size - 1;
     all.push_back({std::string(name_of(kind)) + " " + algorithm, algorithm, what});
   };
   add("auto", Kind::allreduce);
-  if (!thorough) return all;
+  if (!world.thorough) return all;
   for (const auto& algorithm : settings.capabilities.algorithms) add(algorithm.name, Kind::allreduce);
   for (const TestCall& one : calls_of_each_kind(settings, {})) {
     if (one.kind != Kind::allreduce) add("auto", one.kind);
@@ -195,24 +194,24 @@ void death_while_joining(Context& context) {
 
 }  // namespace
 
-void add_fault_cases(const Settings& settings, int size, As as, bool thorough, std::vector<Case>& cases) {
+void add_fault_cases(const World& world, std::vector<Case>& cases) {
   const auto add = [&](const std::string& group, const std::string& name, std::function<void(Context&)> body) {
     cases.push_back({group, group + ": " + name, std::move(body), kOwnWorld, group == "death"});
   };
   add("abort", "every call after it is refused", abort_idle);
-  if (size == 1) return;
-  for (const auto& victim : victims(settings, size, thorough)) {
+  if (world.size == 1) return;
+  for (const auto& victim : victims(world)) {
     add("deadline", victim.name + ", one rank stays away", [=](Context& context) { deadline(context, victim); });
     add("abort", victim.name + ", blocked", [=](Context& context) { abort_blocked(context, victim, AbortBy::call); });
     add("abort", victim.name + ", blocked, by the host's flag",
         [=](Context& context) { abort_blocked(context, victim, AbortBy::flag); });
-    if (as == As::threads) continue;
+    if (world.as == testing::As::threads) continue;
     add("death", victim.name + ", while the others wait for it",
         [=](Context& context) { death_while_awaited(context, victim); });
     if (victim.what.kind != Kind::allreduce) continue;
     add("death", victim.name + ", during a stream of calls", [=](Context& context) { death_amid(context, victim); });
   }
-  if (as == As::processes) add("death", "while joining", death_while_joining);
+  if (world.as == testing::As::processes) add("death", "while joining", death_while_joining);
 }
 
 }  // namespace ddprun::conformance

@@ -74,9 +74,9 @@ Case joining_case() {
   return {.group = "lifetime", .name = "lifetime: all ranks join", .body = body, .own_world = true, .required = true};
 }
 
-void add_lifetime_cases(int size, std::vector<Case>& cases) {
+void add_lifetime_cases(const World& world, std::vector<Case>& cases) {
   cases.push_back({"usage", "leaving immediately after the last collective", leave_at_once});
-  if (size == 1) return;
+  if (world.size == 1) return;
   cases.push_back({"lifetime", "lifetime: destroy does not wait for a peer", leaves_alone, kOwnWorld});
   cases.push_back({"lifetime", "lifetime: create ends at its deadline if a peer gathers and never connects",
                    [](Context& context) { peer_never_connects(context, EndBy::deadline); }, kOwnWorld});

@@ -152,12 +152,12 @@ void leaves_no_file(Context& context) {
 
 }  // namespace
 
-void add_process_cases(const Settings& settings, As as, std::vector<Case>& cases) {
+void add_process_cases(const World& world, std::vector<Case>& cases) {
   cases.push_back({"process", "process: joining and leaving again and again leaves nothing open", join_and_leave});
   cases.push_back({"process", "process: collectives leave nothing open and no memory",
-                   [=](Context& context) { holds_nothing_more(context, as); }});
+                   [as = world.as](Context& context) { holds_nothing_more(context, as); }});
   // Of threads, another rank may be in the middle of something.
-  if (as == As::threads || settings.job) return;
+  if (world.as == As::threads || world.settings.job) return;
   cases.push_back({"process", "process: no file is left behind", leaves_no_file});
   cases.push_back({"process", "process: settings of the process stay as they are", changes_no_setting, kOwnWorld});
 }

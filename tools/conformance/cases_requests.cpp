@@ -38,11 +38,12 @@ void copies_the_call(Context& context) {
   for (const TestCall& what : all_kinds(context, kCount)) {
     const std::size_t bytes = kCount * size_of(what.dtype) * static_cast<std::size_t>(context.size());
     std::vector<unsigned char> other_send(bytes), other_recv(bytes, kPattern);
-    const spy::ChangeAfterCall change([&](ddprun_collective& call) {
+    spy::change_after_call([&](ddprun_collective& call) {
       call.send = other_send.data();
       call.recv = other_recv.data();
     });
     const auto checked = run_checked(context, context.shared(), what, 77);
+    spy::change_after_call(nullptr);
     const bool untouched =
         std::all_of(other_recv.begin(), other_recv.end(), [](auto byte) { return byte == kPattern; });
     if (checked.fault.empty() && untouched) continue;
@@ -119,17 +120,19 @@ void capture(Context& context, const std::string& algorithm) {
 
 }  // namespace
 
-void add_request_cases(const Settings& settings, int size, std::vector<Case>& cases) {
+void add_request_cases(const World& world, std::vector<Case>& cases) {
   cases.push_back({"requests", "requests: the buffers are the caller's again after wait", returns_buffers});
-  if (settings.memory == Memory::host) {
+  const Capabilities& can = world.settings.capabilities;
+  if (world.settings.memory == Memory::host) {
     cases.push_back({"requests", "requests: a ddprun_collective is not read after the call", copies_the_call});
   }
-  if (settings.capabilities.blocking || settings.capabilities.stream_ordered || size == 1) return;
+  if (can.blocking || can.stream_ordered || world.size == 1) return;
   cases.push_back({"requests", "requests: test says 1 exactly if wait would return at once", test_is_true});
   cases.push_back({"requests", "requests: wait ends at its own timeout", wait_keeps_its_timeout, kOwnWorld});
 }
 
-void add_graph_cases(const Settings& settings, std::vector<Case>& cases) {
+void add_graph_cases(const World& world, std::vector<Case>& cases) {
+  const Settings& settings = world.settings;
   if (!settings.capabilities.capture) return;
   for (const auto& algorithm : algorithms_of(settings)) {
     if (!takes(settings, algorithm, common_dtype(settings, algorithm), Op::max)) continue;

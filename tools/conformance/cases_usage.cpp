@@ -234,7 +234,8 @@ void allocated_memory(Context& context, const std::string& algorithm) {
 
 }  // namespace
 
-void add_usage_cases(const Settings& settings, std::vector<Case>& cases) {
+void add_usage_cases(const World& world, std::vector<Case>& cases) {
+  const Settings& settings = world.settings;
   const auto add = [&](const std::string& name, std::function<void(Context&)> body) {
     cases.push_back({"usage", name, std::move(body)});
   };

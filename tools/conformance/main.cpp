@@ -37,7 +37,7 @@ struct Arguments {
   unsigned deadline_ms = 0;  // 0: not given
   unsigned fault_deadline_ms = 1'000;
   unsigned slack_ms = 250;
-  Settings settings{.seed = 0};  // devices, large, checks, and the seed; 0: drawn
+  Settings settings;  // devices, large, checks, and the seed; 0: drawn
 };
 
 // A number of hosts, and of ranks on each.
@@ -140,17 +140,13 @@ Settings settings_from(const Arguments& arguments) {
 }
 
 // The cases of one world that the options choose, and first the one that they all need.
-std::vector<Case> cases_of(const Settings& settings, int size, As as, bool thorough) {
+std::vector<Case> cases_of(const World& world) {
   std::vector<Case> all;
-  add_collective_cases(settings, size, all);
-  add_usage_cases(settings, all);
-  add_request_cases(settings, size, all);
-  add_lifetime_cases(size, all);
-  add_process_cases(settings, as, all);
-  add_graph_cases(settings, all);
-  add_fault_cases(settings, size, as, thorough, all);
-  const std::string world = world_name(settings, size, as) + ": ";
-  std::erase_if(all, [&](const Case& one) { return !settings.checks.chooses(world + one.name); });
+  for (const auto add : {add_collective_cases, add_usage_cases, add_request_cases, add_lifetime_cases,
+                         add_process_cases, add_graph_cases, add_fault_cases}) {
+    add(world, all);
+  }
+  std::erase_if(all, [&](const Case& one) { return !world.settings.checks.chooses(world.name() + ": " + one.name); });
   if (!all.empty()) all.insert(all.begin(), joining_case());
   return all;
 }
@@ -237,30 +233,31 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
   for (const auto& name : of_other_memory) report.skip("allreduce " + name + ": does not support such memory", 1);
   std::size_t chosen = 0, left_out = 0;
   bool thorough = true;  // in the first world with more than one rank, of processes and of threads
-  const auto test_world = [&](const Settings& world, int size, As as) {
-    if (const std::string why = why_no_world(world, gpus, size); !why.empty()) {
-      report.skip(world_name(world, size, as) + ": " + why, 1);
+  const auto test_world = [&](const Settings& of_world, int size, As as) {
+    const World world{of_world, size, as, thorough};
+    if (const std::string why = why_not(world, gpus); !why.empty()) {
+      report.skip(world.name() + ": " + why, 1);
       ++left_out;
       return;
     }
-    const auto cases = cases_of(world, size, as, thorough);
+    const auto cases = cases_of(world);
     thorough = thorough && size == 1;
     chosen += cases.size();
     if (settings.checks.list) {
-      for (const auto& one : cases) std::cout << world_name(world, size, as) << ": " << one.name << '\n';
+      for (const auto& one : cases) std::cout << world.name() << ": " << one.name << '\n';
     } else if (!stopped.empty()) {
-      leave_out(world, size, as, cases, 0, cases.size(), stopped, sink);
+      leave_out(world, cases, stopped, sink);
     } else if (!cases.empty()) {
-      stopped = run_cases(world, size, as, cases, leftovers, sink);
-      report.end_world(world_name(world, size, as));
+      stopped = run_cases(world, cases, leftovers, sink);
+      report.end_world(world.name());
     }
   };
   for (const auto& text : arguments.hosts) {
     const Shape shape = shape_of(text);
-    Settings world = settings;
-    world.hosts = std::make_shared<testing::Hosts>(shape.hosts);
-    world.per_host = shape.per_host;
-    test_world(world, shape.hosts * shape.per_host, As::processes);
+    Settings on_hosts = settings;
+    on_hosts.hosts = std::make_shared<testing::Hosts>(shape.hosts);
+    on_hosts.per_host = shape.per_host;
+    test_world(on_hosts, shape.hosts * shape.per_host, As::processes);
   }
   if (job) {
     report.skip("ranks as threads: they are on several hosts, or processes of a launcher", 1);
@@ -268,8 +265,7 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
   }
   const std::string chosen_as = settings.checks.no_fork ? "threads" : arguments.as;
   for (const As as : {As::processes, As::threads}) {
-    if (job) break;
-    if (!arguments.hosts.empty() || (chosen_as != "both" && chosen_as != testing::name_of(as))) continue;
+    if (job || !arguments.hosts.empty() || (chosen_as != "both" && chosen_as != testing::name_of(as))) continue;
     thorough = true;
     for (const int size : arguments.ranks) test_world(settings, size, as);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <map>
+#include <sstream>
 
 #include "base/log.hpp"
 #include "cli/console/units.hpp"
@@ -15,7 +16,6 @@
 namespace ddprun::conformance {
 namespace {
 
-using testing::As;
 using testing::Outcome;
 
 // What one rank reported about one case.
@@ -30,16 +30,21 @@ struct CaseReport {
   bool ended() const { return passed || !failure.empty(); }
 };
 
+// By case.
 std::map<std::size_t, CaseReport> reports_by(const Outcome& outcome) {
   std::map<std::size_t, CaseReport> cases;
   for (const auto& record : outcome.records) {
-    const Report report = read_report(record);
-    CaseReport& reported = cases[report.index];
-    if (report.kind == "start") reported.started = true;
-    if (report.kind == "pass") reported.passed = true, reported.digest = report.text;
-    if (report.kind == "fail" || report.kind == "slow") reported.failure = report.text;
-    if (report.kind == "slow") reported.slow = true;
-    if (report.kind == "note") reported.notes.push_back(report.text);
+    std::istringstream words(record);
+    std::string kind, text;
+    std::size_t index = 0;
+    std::getline(words >> kind >> index, text, '\0');
+    text.erase(0, 1);  // the blank
+    CaseReport& reported = cases[index];
+    if (kind == "start") reported.started = true;
+    if (kind == "pass") reported.passed = true, reported.digest = text;
+    if (kind == "fail" || kind == "slow") reported.failure = text;
+    if (kind == "slow") reported.slow = true;
+    if (kind == "note") reported.notes.push_back(text);
   }
   return cases;
 }
@@ -59,9 +64,10 @@ void add_line(std::string& text, const std::string& line) {
 // One run of the ranks over some cases.
 class WorldRun {
  public:
-  WorldRun(const Settings& settings, int size, As as, const std::vector<Case>& cases, std::size_t first,
-           std::size_t last, Leftovers& leftovers)
-      : cases_(cases), first_(first), size_(size), world_(world_name(settings, size, as)) {
+  WorldRun(const World& world, const std::vector<Case>& cases, std::size_t first, std::size_t last,
+           Leftovers& leftovers)
+      : cases_(cases), first_(first), size_(world.size), world_(world.name()) {
+    const Settings& settings = world.settings;
     const milliseconds deadline{(last - first + 1) * kCaseSeconds * 1000};
     const auto body = [&](testing::Rank& rank) {
       if (first > 0 && !settings.checks.verbose) log::set_level(log::Level::warning);
@@ -77,7 +83,8 @@ class WorldRun {
     const auto placement = settings.job     ? settings.job->placement()
                            : settings.hosts ? settings.hosts->placement(settings.per_host)
                                             : testing::Placement{.fork = !settings.checks.no_fork};
-    outcomes_ = testing::run_ranks(settings.job ? settings.job->ranks_here() : size, as, deadline, body, placement);
+    outcomes_ =
+        testing::run_ranks(settings.job ? settings.job->ranks_here() : size_, world.as, deadline, body, placement);
     std::vector<pid_t> pids;
     for (const auto& outcome : outcomes_) pids.push_back(outcome.pid);
     if (settings.job) outcomes_ = settings.job->gather(outcomes_);
@@ -192,37 +199,26 @@ void join_single(const Settings& settings) {
 
 }  // namespace
 
-std::string world_name(const Settings& settings, int size, As as) {
-  if (settings.hosts) {
-    return "world " + std::to_string(size / settings.per_host) + "x" + std::to_string(settings.per_host) + " hosts";
-  }
-  if (settings.job) return "world " + std::to_string(size) + " on " + settings.job->text();
-  return "world " + std::to_string(size) + " " + testing::name_of(as);
+void leave_out(const World& world, std::span<const Case> cases, const std::string& why, const Sink& sink) {
+  for (const Case& one : cases) sink({world.name(), one.group, one.name, Result::State::not_run, why, {}});
 }
 
-void leave_out(const Settings& settings, int size, As as, const std::vector<Case>& cases, std::size_t first,
-               std::size_t last, const std::string& why, const std::function<void(const Result&)>& sink) {
-  for (std::size_t i = first; i < last; ++i) {
-    sink({world_name(settings, size, as), cases[i].group, cases[i].name, Result::State::not_run, why, {}});
-  }
-}
-
-std::string run_cases(const Settings& settings, int size, As as, const std::vector<Case>& cases, Leftovers& leftovers,
-                      const std::function<void(const Result&)>& sink) {
+std::string run_cases(const World& world, const std::vector<Case>& cases, Leftovers& leftovers, const Sink& sink) {
   constexpr int kMostBroken = 8;
   constexpr int kTries = 3;  // of a case that is only slow
+  const bool fail_fast = world.settings.checks.fail_fast;
   int tries = 0;
   int broken = 0;
   std::string wrong_at_end, stopped;
   for (std::size_t first = 0; first < cases.size() && stopped.empty();) {
     const std::size_t last = end_of_world(cases, first);
     if (!cases[first].own_world && broken >= kMostBroken) {
-      leave_out(settings, size, as, cases, first, last, std::to_string(broken) + " cases before broke their world",
-                sink);
+      leave_out(world, std::span(cases).subspan(first, last - first),
+                std::to_string(broken) + " cases before broke their world", sink);
       first = last;
       continue;
     }
-    WorldRun run(settings, size, as, cases, first, last, leftovers);
+    WorldRun run(world, cases, first, last, leftovers);
     if (cases[first].own_world && run.only_slow(first) && ++tries < kTries) continue;
     tries = 0;
     const std::size_t done = run.done(last);
@@ -230,22 +226,18 @@ std::string run_cases(const Settings& settings, int size, As as, const std::vect
       const Result result = run.result(i);
       sink(result);
       if (result.state != Result::State::failed) continue;
-      if (settings.checks.fail_fast) stopped = kFailFast;
+      if (fail_fast) stopped = kFailFast;
       if (cases[i].required) stopped = "\"" + cases[i].name + "\" failed";
     }
     const std::string wrong = run.wrong_at_end(done);
     if (!wrong.empty()) add_line(wrong_at_end, "after \"" + cases[done - 1].name + "\": " + wrong);
-    if (!wrong.empty() && settings.checks.fail_fast) stopped = kFailFast;
+    if (!wrong.empty() && fail_fast) stopped = kFailFast;
     if (done < last) ++broken;
     first = done;
-    if (!stopped.empty()) leave_out(settings, size, as, cases, first, cases.size(), stopped, sink);
+    if (!stopped.empty()) leave_out(world, std::span(cases).subspan(first), stopped, sink);
   }
-  sink({world_name(settings, size, as),
-        "end",
-        "the ranks end and leave nothing behind",
-        wrong_at_end.empty() ? Result::State::passed : Result::State::failed,
-        wrong_at_end,
-        {}});
+  const auto state = wrong_at_end.empty() ? Result::State::passed : Result::State::failed;
+  sink({world.name(), "end", "the ranks end and leave nothing behind", state, wrong_at_end, {}});
   return stopped;
 }
 
@@ -263,11 +255,12 @@ Gpus find_gpus(const Settings& settings) {
   throw Error(ExitCode::failure, "a world of one rank: " + outcome.describe());
 }
 
-std::string why_no_world(const Settings& settings, const Gpus& gpus, int size) {
+std::string why_not(const World& world, const Gpus& gpus) {
+  const Settings& settings = world.settings;
   if (settings.memory == Memory::host || settings.devices.size() == 1) return "";
   const bool named = !settings.devices.empty();
   const std::size_t count = named ? settings.devices.size() : static_cast<std::size_t>(gpus.count);
-  if (static_cast<std::size_t>(size) <= count) return "";
+  if (static_cast<std::size_t>(world.size) <= count) return "";
   return std::string(named ? "--device names " : "this machine has ") +
          console::several(static_cast<int64_t>(count), "GPU") +
          "; with --device 0 all ranks share one, if the plugin allows it";

@@ -10,7 +10,7 @@ namespace {
 const ddprun_comm_plugin* watched = nullptr;
 thread_local std::vector<std::string> faults;
 thread_local ddprun_comm* joined = nullptr;
-thread_local std::function<void(ddprun_collective&)> change_after_call;
+thread_local std::function<void(ddprun_collective&)> change;
 thread_local std::deque<ddprun_collective> passed;
 
 void check_text(const char* where, const char* text, std::size_t most) {
@@ -41,10 +41,10 @@ const char* last_error(ddprun_comm* comm) {
 
 template <ddprun_collective_fn ddprun_comm_plugin::*function>
 ddprun_status collective(ddprun_comm* comm, const ddprun_collective* call, ddprun_request** request) {
-  if (!change_after_call) return (watched->*function)(comm, call, request);
+  if (!change) return (watched->*function)(comm, call, request);
   ddprun_collective& copy = passed.emplace_back(*call);
   const ddprun_status status = (watched->*function)(comm, &copy, request);
-  change_after_call(copy);
+  change(copy);
   return status;
 }
 
@@ -72,13 +72,9 @@ ddprun_comm* last_joined() {
   return joined;
 }
 
-ChangeAfterCall::ChangeAfterCall(std::function<void(ddprun_collective&)> change) {
-  change_after_call = std::move(change);
-}
-
-ChangeAfterCall::~ChangeAfterCall() {
-  change_after_call = nullptr;
-  passed.clear();
+void change_after_call(std::function<void(ddprun_collective&)> to_call) {
+  change = std::move(to_call);
+  if (!change) passed.clear();
 }
 
 }  // namespace ddprun::conformance::spy

@@ -54,22 +54,16 @@ std::unique_ptr<CommBackend> Context::join(const JoinAs& how) {
   return backend;
 }
 
-void Context::fail(const std::string& text) {
-  if (!judged_) rank_.report("fail " + std::to_string(index_) + " " + text);
-  judged_ = failed_ = true;
+void Context::fail(const std::string& kind, const std::string& text) {
+  if (!failed_) report(kind, text);
+  failed_ = true;
 }
 
 void Context::judge_time(const std::string& what, milliseconds took, milliseconds latest) {
   constexpr int kClearly = 4;  // no busy machine explains that
-  if (took <= latest || judged_) return;
-  const std::string text = what + " ended after " + text_of(took) + ", expected within " + text_of(latest);
-  if (took > kClearly * latest) return fail(text);
-  rank_.report("slow " + std::to_string(index_) + " " + text);
-  judged_ = failed_ = true;
-}
-
-void Context::note(const std::string& text) {
-  rank_.report("note " + std::to_string(index_) + " " + text);
+  if (took <= latest) return;
+  fail(took > kClearly * latest ? "fail" : "slow",
+       what + " ended after " + text_of(took) + ", expected within " + text_of(latest));
 }
 
 void Context::digest(const void* data, std::size_t bytes) {
@@ -96,21 +90,22 @@ bool Context::has_failed_anywhere() {
 
 void Context::run(std::size_t index, const std::function<void(Context&)>& body) {
   index_ = index;
-  judged_ = failed_ = false;
+  failed_ = false;
   digest_ = 0xcbf29ce484222325;
-  rank_.report("start " + std::to_string(index));
+  report("start", "");
   if (!settings_.checks.no_fork) alarm(kCaseSeconds);
   spy::take_faults();
   body(*this);
   for (const auto& fault : spy::take_faults()) fail(fault);
-  if (!judged_) rank_.report("pass " + std::to_string(index) + " " + std::to_string(digest_));
+  if (!failed_) report("pass", std::to_string(digest_));
 }
 
-Report read_report(const std::string& record) {
-  const auto first = record.find(' ');
-  const auto second = std::min(record.find(' ', first + 1), record.size());
-  return {record.substr(0, first), std::stoul(record.substr(first + 1, second - first - 1)),
-          second < record.size() ? record.substr(second + 1) : ""};
+std::string World::name() const {
+  if (settings.hosts) {
+    return "world " + std::to_string(size / settings.per_host) + "x" + std::to_string(settings.per_host) + " hosts";
+  }
+  if (settings.job) return "world " + std::to_string(size) + " on " + settings.job->text();
+  return "world " + std::to_string(size) + " " + testing::name_of(as);
 }
 
 int device_of(const Settings& settings, int rank) {

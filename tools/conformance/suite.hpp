@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,7 +44,7 @@ struct Settings {
   milliseconds deadline{20'000};                // of a collective that should succeed
   milliseconds fault_deadline{1'000};           // of a collective that should time out
   milliseconds slack{250};                      // for a loaded machine, added to each limit of the contract
-  uint64_t seed = 1;                            // of the drawn sizes
+  uint64_t seed = 0;                            // of the drawn sizes; 0: not drawn yet
   CheckOptions checks;                          // not verbose: print what the plugin logs in a world's first join only
   ProcessState before_load;                     // of this process, before it loaded the plugin
 
@@ -87,41 +88,47 @@ class Context {
   ExecutionInfo wait(Work work) { return work.wait(settings_.deadline); }
 
   // The result of the case. Only the first failure of a rank is reported.
-  void fail(const std::string& text);
+  void fail(const std::string& text) { fail("fail", text); }
   // Fails if there is a fault, which begins with `where`.
   void judge(const std::string& fault, const std::string& where = "") {
     if (!fault.empty()) fail(where + fault);
   }
   // Fails unless `took` is at most `latest`. The runner repeats a case in its own world that is only a little too slow.
   void judge_time(const std::string& what, milliseconds took, milliseconds latest);
-  void note(const std::string& text);
+  void note(const std::string& text) { report("note", text); }
   // A result that must have the same bits on every rank.
   void digest(const void* data, std::size_t bytes);
 
   // For --fail-fast: true if the case has failed on any rank. Collective, unless a rank is gone.
   bool has_failed_anywhere();
 
-  // Runs one case and reports its start and its verdict to the parent, which reads them with read_report().
+  // Runs one case and reports its start and its verdict to the parent.
   void run(std::size_t index, const std::function<void(Context&)>& body);
 
  private:
+  // One record: "start 12", "pass 12 <digest>", "fail 12 <text>", "slow 12 <text>", "note 12 <text>".
+  void report(const std::string& kind, const std::string& text) {
+    rank_.report(kind + " " + std::to_string(index_) + " " + text);
+  }
+  void fail(const std::string& kind, const std::string& text);
+
   const Settings& settings_;
   testing::Rank& rank_;
   std::map<std::string, std::unique_ptr<CommBackend>> shared_;
   std::size_t index_ = 0;
-  bool judged_ = false;
   bool failed_ = false;
   uint64_t digest_ = 0;
 };
 
-// One line from a rank: "start 12", "pass 12 <digest>", "fail 12 <text>", "slow 12 <text>",
-// "note 12 <text>".
-struct Report {
-  std::string kind;
-  std::size_t index = 0;
-  std::string text;
+// The ranks of some cases.
+struct World {
+  const Settings& settings;
+  int size = 1;
+  testing::As as = testing::As::processes;
+  bool thorough = true;  // all collectives in the cases about faults; else allreduce only
+
+  std::string name() const;  // "world 3 processes", "world 2x2 hosts"
 };
-Report read_report(const std::string& record);
 
 struct Case {
   std::string group;  // for the table
@@ -133,22 +140,22 @@ struct Case {
 };
 inline constexpr bool kOwnWorld = true;
 
-// Every declared dtype, op and algorithm against the reference. One cases_*.cpp per kind.
-void add_collective_cases(const Settings& settings, int size, std::vector<Case>& cases);
 // The first case: without communicators, all others would fail too.
 Case joining_case();
+// Every declared dtype, op and algorithm against the reference. One cases_*.cpp per kind.
+void add_collective_cases(const World& world, std::vector<Case>& cases);
 // Communicators beyond one collective.
-void add_usage_cases(const Settings& settings, std::vector<Case>& cases);
-// Creation and destruction of communicators.
-void add_lifetime_cases(int size, std::vector<Case>& cases);
+void add_usage_cases(const World& world, std::vector<Case>& cases);
 // What the plugin does with the buffers, the ddprun_collective and the request of a call.
-void add_request_cases(const Settings& settings, int size, std::vector<Case>& cases);
+void add_request_cases(const World& world, std::vector<Case>& cases);
+// Creation and destruction of communicators.
+void add_lifetime_cases(const World& world, std::vector<Case>& cases);
 // What the plugin does to the process and to the machine.
-void add_process_cases(const Settings& settings, testing::As as, std::vector<Case>& cases);
+void add_process_cases(const World& world, std::vector<Case>& cases);
 // Collectives in CUDA graphs, for a plugin that declares them.
-void add_graph_cases(const Settings& settings, std::vector<Case>& cases);
-// A missing rank, an abort, a death. `thorough`: for every collective; else for allreduce only.
-void add_fault_cases(const Settings& settings, int size, testing::As as, bool thorough, std::vector<Case>& cases);
+void add_graph_cases(const World& world, std::vector<Case>& cases);
+// A missing rank, an abort, a death.
+void add_fault_cases(const World& world, std::vector<Case>& cases);
 
 // CUDA ordinal of a rank's GPU; -1 for buffers in host memory.
 int device_of(const Settings& settings, int rank);
@@ -190,28 +197,20 @@ std::vector<std::string> take_faults();
 // The communicator that was joined last, for calls of the plugin's table without ddprun.
 ddprun_comm* last_joined();
 
-// As long as this lives, a plugin gets each ddprun_collective as a copy. After the call, `change` gets that copy, which
-// the plugin must not read any more; it is kept until the end.
-class ChangeAfterCall {
- public:
-  explicit ChangeAfterCall(std::function<void(ddprun_collective&)> change);
-  ~ChangeAfterCall();
-  ChangeAfterCall(const ChangeAfterCall&) = delete;
-  ChangeAfterCall& operator=(const ChangeAfterCall&) = delete;
-};
+// From now on, the plugin gets each ddprun_collective as a copy. After the call, `change` gets that copy, which the
+// plugin must not read any more. Null ends this, and frees the copies.
+void change_after_call(std::function<void(ddprun_collective&)> change);
 
 }  // namespace spy
 
-std::string world_name(const Settings& settings, int size, testing::As as);
+using Sink = std::function<void(const Result&)>;
 
 // Runs the cases in one world, and starts a new world after a case that broke it; `sink` gets each result immediately.
 // Returns "", or why the suite should run nothing more: a required case failed, or any case with --fail-fast.
 // It forks, so the caller must have only one thread.
-std::string run_cases(const Settings& settings, int size, testing::As as, const std::vector<Case>& cases,
-                      Leftovers& leftovers, const std::function<void(const Result&)>& sink);
+std::string run_cases(const World& world, const std::vector<Case>& cases, Leftovers& leftovers, const Sink& sink);
 // Passes the cases to the sink as not run.
-void leave_out(const Settings& settings, int size, testing::As as, const std::vector<Case>& cases, std::size_t first,
-               std::size_t last, const std::string& why, const std::function<void(const Result&)>& sink);
+void leave_out(const World& world, std::span<const Case> cases, const std::string& why, const Sink& sink);
 
 struct Gpus {
   int count = 0;
@@ -223,7 +222,7 @@ struct Gpus {
 // another reason than a missing device or library.
 Gpus find_gpus(const Settings& settings);
 
-// Why a world of this size is not possible; empty if it is.
-std::string why_no_world(const Settings& settings, const Gpus& gpus, int size);
+// Why this world is not possible; empty if it is.
+std::string why_not(const World& world, const Gpus& gpus);
 
 }  // namespace ddprun::conformance

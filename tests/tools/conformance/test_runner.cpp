@@ -10,7 +10,6 @@
 #include "tools/conformance/suite.hpp"
 
 using namespace ddprun::conformance;
-using ddprun::testing::As;
 using ddprun::testing::TempDir;
 using State = Result::State;
 
@@ -24,7 +23,7 @@ std::vector<Result> results_of(const std::vector<Case>& cases, const TempDir& sh
   settings.capabilities = ddprun::comm::capabilities_of(*settings.plugin.table);
   Leftovers leftovers(shared_memory.path());
   std::vector<Result> results;
-  run_cases(settings, 2, As::processes, cases, leftovers, [&](const Result& one) { results.push_back(one); });
+  run_cases({.settings = settings, .size = 2}, cases, leftovers, [&](const Result& one) { results.push_back(one); });
   return results;
 }
 
