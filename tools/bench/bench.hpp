@@ -30,19 +30,9 @@ ExitCode run_as_rank(const Plan& plan, const std::vector<std::string>& command, 
 // What a launcher passes to its ranks: the round, the variant, and the path for the results of rank 0.
 using Task = std::tuple<int64_t, std::size_t, std::string>;
 
-// Lets backends write notices (how they reach the other ranks) in round 0 only: they would be the same in each.
-void note_only_once(int64_t round);
-
-// Joins as a rank of the variant and measures all its cases; the results are in the order of cases_of(). Collective.
-// Throws Error.
-std::vector<comm::BenchmarkResult> measure(const Plan& plan, const Variant& variant, int64_t round, Store& store,
-                                           const launch::World& world);
-
-// Joins, measures every case of the variant, and writes what read_results() reads. Collective. Throws Error.
+// Joins, measures every case of the variant, and writes the results in the order of cases_of(). Collective. Throws
+// Error.
 void run_rank(const Plan& plan, const Task& task, const launch::World& world);
-
-// In the order of cases_of(). Throws Error(failure).
-std::vector<comm::BenchmarkResult> read_results(const std::string& path);
 
 // The hosts of all ranks. Collective. Throws Error(rendezvous) that names a rank if it would measure something else
 // than rank 0.
