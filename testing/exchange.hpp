@@ -8,10 +8,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 
 namespace ddprun::testing {
@@ -20,21 +21,51 @@ class Exchange {
  public:
   static constexpr int kChannels = 8;  // threads of a rank that can gather at once, one per channel
 
+  explicit Exchange(int size) : size_(size) {}
   virtual ~Exchange() = default;
   // Gathers `bytes` bytes of every rank into recv (size * bytes), in rank order. `round` counts a rank's gathers on
   // this channel from 1; only one thread of a rank at a time uses a channel. Throws std::runtime_error at the deadline,
   // after give_up(), and if the ranks have different sizes.
-  virtual void allgather(int channel, int rank, uint32_t round, const void* send, std::size_t bytes, void* recv,
-                         std::chrono::steady_clock::time_point deadline) = 0;
+  void allgather(int channel, int rank, uint32_t round, const void* send, std::size_t bytes, void* recv,
+                 std::chrono::steady_clock::time_point deadline) {
+    post(channel, rank, round, {static_cast<const char*>(send), bytes});
+    for (int peer = 0; peer < size_; ++peer) {
+      const std::string who = "rank " + std::to_string(peer);
+      std::optional<std::string> theirs;
+      while (!theirs) {
+        const bool is_last = has_given_up();  // read first: a rank may post, end and give up between the two
+        theirs = find(channel, peer, round);
+        if (theirs) continue;
+        if (is_last) throw std::runtime_error("exchange: gave up waiting for " + who + ": a rank is gone");
+        if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("exchange: " + who + " did not come");
+      }
+      if (theirs->size() != bytes) {
+        throw std::runtime_error("exchange: rank " + std::to_string(rank) + " has " + std::to_string(bytes) +
+                                 " bytes, " + who + " has " + std::to_string(theirs->size()));
+      }
+      if (bytes > 0) theirs->copy(static_cast<char*>(recv) + static_cast<std::size_t>(peer) * bytes, bytes);
+    }
+  }
   // Ends all waiting, now and later, because a rank is gone. Any process, any thread.
   virtual void give_up() = 0;
+
+ protected:
+  int size() const { return size_; }
+
+ private:
+  virtual void post(int channel, int rank, uint32_t round, std::string_view bytes) = 0;
+  // What this rank has posted; nothing if it has not come within a moment.
+  virtual std::optional<std::string> find(int channel, int rank, uint32_t round) = 0;
+  virtual bool has_given_up() = 0;
+
+  int size_;
 };
 
 class SharedExchange : public Exchange {
  public:
   static constexpr std::size_t kMaxBytes = 1 << 16;  // of one rank's contribution
 
-  explicit SharedExchange(int size) : size_(size), bytes_(sizeof(Shared) + posts(size) * sizeof(Post)) {
+  explicit SharedExchange(int size) : Exchange(size), bytes_(sizeof(Shared) + posts(size) * sizeof(Post)) {
     memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory_ == MAP_FAILED) throw std::runtime_error("exchange: mmap failed");
     new (memory_) Shared;
@@ -44,27 +75,6 @@ class SharedExchange : public Exchange {
   ~SharedExchange() override { munmap(memory_, bytes_); }
   SharedExchange(const SharedExchange&) = delete;
   SharedExchange& operator=(const SharedExchange&) = delete;
-
-  void allgather(int channel, int rank, uint32_t round, const void* send, std::size_t bytes, void* recv,
-                 std::chrono::steady_clock::time_point deadline) override {
-    if (channel < 0 || channel >= kChannels)
-      throw std::runtime_error("exchange: no channel " + std::to_string(channel));
-    if (bytes > kMaxBytes) throw std::runtime_error("exchange: " + std::to_string(bytes) + " bytes are too many");
-    // A rank reaches round r + 2, which reuses these posts, only after all have posted r + 1 and so have read r.
-    Post& mine = post(channel, rank, round);
-    mine.bytes = bytes;
-    if (bytes > 0) std::memcpy(mine.data, send, bytes);
-    mine.round.store(round, std::memory_order_release);
-    for (int peer = 0; peer < size_; ++peer) {
-      const Post& theirs = post(channel, peer, round);
-      await(theirs, round, peer, deadline);
-      if (theirs.bytes != bytes) {
-        throw std::runtime_error("exchange: rank " + std::to_string(rank) + " has " + std::to_string(bytes) +
-                                 " bytes, rank " + std::to_string(peer) + " has " + std::to_string(theirs.bytes));
-      }
-      if (bytes > 0) std::memcpy(static_cast<char*>(recv) + peer * bytes, theirs.data, bytes);
-    }
-  }
 
   void give_up() override { shared().given_up.store(true, std::memory_order_release); }
 
@@ -79,26 +89,33 @@ class SharedExchange : public Exchange {
   };
   static_assert(std::atomic<uint32_t>::is_always_lock_free, "atomics with locks do not work between processes");
 
+  void post(int channel, int rank, uint32_t round, std::string_view bytes) override {
+    if (channel < 0 || channel >= kChannels)
+      throw std::runtime_error("exchange: no channel " + std::to_string(channel));
+    if (bytes.size() > kMaxBytes) {
+      throw std::runtime_error("exchange: " + std::to_string(bytes.size()) + " bytes are too many");
+    }
+    // A rank reaches round r + 2, which reuses these posts, only after all have posted r + 1 and so have read r.
+    Post& mine = post_of(channel, rank, round);
+    mine.bytes = bytes.size();
+    bytes.copy(mine.data, bytes.size());
+    mine.round.store(round, std::memory_order_release);
+  }
+  std::optional<std::string> find(int channel, int rank, uint32_t round) override {
+    const Post& theirs = post_of(channel, rank, round);
+    if (theirs.round.load(std::memory_order_acquire) == round) return std::string(theirs.data, theirs.bytes);
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    return std::nullopt;
+  }
+  bool has_given_up() override { return shared().given_up.load(std::memory_order_acquire); }
+
   static std::size_t posts(int size) { return static_cast<std::size_t>(kChannels) * 2 * size; }
   Shared& shared() const { return *static_cast<Shared*>(memory_); }
   Post* first_post() const { return reinterpret_cast<Post*>(static_cast<char*>(memory_) + sizeof(Shared)); }
-  Post& post(int channel, int rank, uint32_t round) const {
-    return first_post()[(static_cast<std::size_t>(channel) * 2 + round % 2) * size_ + rank];
+  Post& post_of(int channel, int rank, uint32_t round) const {
+    return first_post()[(static_cast<std::size_t>(channel) * 2 + round % 2) * size() + rank];
   }
 
-  void await(const Post& theirs, uint32_t round, int peer, std::chrono::steady_clock::time_point deadline) const {
-    while (theirs.round.load(std::memory_order_acquire) != round) {
-      if (shared().given_up.load(std::memory_order_acquire)) {
-        throw std::runtime_error("exchange: gave up waiting for rank " + std::to_string(peer) + ": a rank is gone");
-      }
-      if (std::chrono::steady_clock::now() > deadline) {
-        throw std::runtime_error("exchange: rank " + std::to_string(peer) + " did not come");
-      }
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
-  }
-
-  int size_;
   std::size_t bytes_;
   void* memory_ = nullptr;
 };

@@ -23,21 +23,7 @@ constexpr milliseconds kPollInterval{100};                  // how often to ask 
 class StoreExchange : public testing::Exchange {
  public:
   StoreExchange(launch::StoreAddress at, int size, int world)
-      : at_(std::move(at)), size_(size), name_("world " + std::to_string(world) + " ") {}
-
-  void allgather(int channel, int rank, uint32_t round, const void* send, std::size_t bytes, void* recv,
-                 Clock::time_point deadline) override {
-    const std::string key = name_ + std::to_string(channel) + " " + std::to_string(round) + "/";
-    store().set(key + std::to_string(rank), {static_cast<const char*>(send), bytes});
-    for (int peer = 0; peer < size_; ++peer) {
-      const std::string theirs = await(key + std::to_string(peer), peer, deadline);
-      if (theirs.size() != bytes) {
-        throw std::runtime_error("exchange: rank " + std::to_string(rank) + " has " + std::to_string(bytes) +
-                                 " bytes, rank " + std::to_string(peer) + " has " + std::to_string(theirs.size()));
-      }
-      if (bytes > 0) theirs.copy(static_cast<char*>(recv) + static_cast<std::size_t>(peer) * bytes, bytes);
-    }
-  }
+      : Exchange(size), at_(std::move(at)), name_("world " + std::to_string(world) + " ") {}
 
   void give_up() override {
     try {
@@ -55,19 +41,18 @@ class StoreExchange : public testing::Exchange {
     return *store_;
   }
 
-  std::string await(const std::string& key, int peer, Clock::time_point deadline) {
-    while (true) {
-      if (auto value = store().get(key, kPollInterval)) return *value;
-      const std::string who = "rank " + std::to_string(peer);
-      if (store().get(name_ + "gone", milliseconds(0))) {
-        throw std::runtime_error("exchange: gave up waiting for " + who + ": a rank is gone");
-      }
-      if (Clock::now() > deadline) throw std::runtime_error("exchange: " + who + " did not come");
-    }
+  std::string key_of(int channel, int rank, uint32_t round) const {
+    return name_ + std::to_string(channel) + " " + std::to_string(round) + "/" + std::to_string(rank);
   }
+  void post(int channel, int rank, uint32_t round, std::string_view bytes) override {
+    store().set(key_of(channel, rank, round), bytes);
+  }
+  std::optional<std::string> find(int channel, int rank, uint32_t round) override {
+    return store().get(key_of(channel, rank, round), kPollInterval);
+  }
+  bool has_given_up() override { return store().get(name_ + "gone", milliseconds(0)).has_value(); }
 
   const launch::StoreAddress at_;
-  const int size_;
   const std::string name_;
   std::mutex mutex_;
   std::unique_ptr<Store> store_;
@@ -77,20 +62,16 @@ class StoreExchange : public testing::Exchange {
 
 std::shared_ptr<Job> Job::find(const console::NodeOptions& options) {
   auto processes = tools::Job::find(options);
-  if (!processes) return nullptr;
-  auto job = std::make_shared<Job>();
-  job->options_ = options;
-  job->processes_ = std::move(processes);
-  return job;
+  return processes ? std::make_shared<Job>(std::move(processes)) : nullptr;
 }
 
-void Job::meet(const std::string& identity) {
-  const auto ranks = processes_->meet({.insecure = options_.insecure,
+void Job::meet(const console::NodeOptions& options, const std::string& identity) {
+  const auto ranks = processes_->meet({.insecure = options.insecure,
                                        .timeout = kConnectLimit,
                                        .identity = identity,
                                        .differ = "do not test the same",
                                        .advice = "start all with the same arguments and version",
-                                       .counts = {options_.nproc.value_or(1)}});
+                                       .counts = {options.nproc.value_or(1)}});
   const int index = processes_->index();
   for (int process = 0; process < processes_->count(); ++process) {
     const auto count = static_cast<int>(ranks[static_cast<std::size_t>(process)][0]);
@@ -152,9 +133,8 @@ std::vector<testing::Outcome> Job::gather(const std::vector<testing::Outcome>& o
 std::vector<std::string> Job::gather(const std::vector<std::string>& own) {
   std::vector<std::string> all;
   for (const std::string& text : gather_texts(json(own).dump())) {
-    for (const std::string one : json::parse(text)) {
-      if (std::find(all.begin(), all.end(), one) == all.end())
-        all.push_back(one);  // processes of one host see the same
+    for (const std::string one : json::parse(text)) {  // processes of one host see the same
+      if (std::ranges::find(all, one) == all.end()) all.push_back(one);
     }
   }
   return all;

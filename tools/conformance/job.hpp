@@ -3,9 +3,8 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/store.hpp"
@@ -21,12 +20,13 @@ namespace ddprun::conformance {
 // lost.
 class Job {
  public:
+  explicit Job(std::unique_ptr<tools::Job> processes) : processes_(std::move(processes)) {}
   // As tools::Job::find().
   static std::shared_ptr<Job> find(const console::NodeOptions& options);
 
   // `identity`: what must be equal (launch/rendezvous.hpp). Collective. Throws Error: usage for the node options,
   // rendezvous.
-  void meet(const std::string& identity);
+  void meet(const console::NodeOptions& options, const std::string& identity);
 
   bool leads() const { return processes_->leads(); }
   int size() const { return size_; }
@@ -48,7 +48,6 @@ class Job {
  private:
   std::vector<std::string> gather_texts(const std::string& own);
 
-  console::NodeOptions options_;
   std::unique_ptr<tools::Job> processes_;
   std::unique_ptr<Store> own_store_;  // null: that of the processes
   launch::StoreAddress at_;           // of the store of the ranks, to which they connect themselves

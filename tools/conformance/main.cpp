@@ -207,7 +207,7 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
   if (job) {
     refuse_with_job(arguments, ranks_given, settings);
     if (settings.seed == 0) settings.seed = 1;  // the processes must draw the same sizes
-    job->meet(identity_of(arguments, settings));
+    job->meet(arguments.nodes, identity_of(arguments, settings));
     settings.job = job;
     // Process 0 prints for all.
     if (!job->leads()) std::cout.setstate(std::ios::failbit);
