@@ -22,46 +22,46 @@ std::string result_of(const Check& check, bool no_fork) {
   }
 }
 
-}  // namespace
-
-void require_opening(const std::string& option, const std::function<void()>& open) {
-  text_from_subprocess(
-      [&] {
-        try {
-          open();
-        } catch (const data::DatasetError& error) {
-          const bool is_option = error.key().starts_with("options.");
-          throw Error(error.code(), (is_option ? option + " " + error.key().substr(8) : "--" + error.key()) + ": " +
-                                        std::string(error.what()));
-        }
-        return std::string();
-      },
-      std::nullopt);
+void require_opening(const Suite& suite) {
+  const auto open = [&] {
+    try {
+      suite.open();
+    } catch (const data::DatasetError& error) {
+      const bool is_option = error.key().starts_with("options.");
+      const std::string option = is_option ? suite.option + " " + error.key().substr(8) : "--" + error.key();
+      throw Error(error.code(), option + ": " + error.what());
+    }
+    return std::string();
+  };
+  text_from_subprocess(open, std::nullopt);
 }
 
-ExitCode run_checks(const std::string& what, const Tested& plugin, const std::vector<Check>& checks,
-                    const CheckOptions& options) {
+}  // namespace
+
+ExitCode run_checks(const Suite& suite, const Tested& plugin, const CheckOptions& options) {
+  std::cout << plugin.name << ' ' << plugin.version << (plugin.path.empty() ? "" : ", " + plugin.path) << std::endl;
+  require_opening(suite);
   Printer printer(options, plugin);
   bool any = false, stopped = false;
-  for (const Check& check : checks) {
+  for (const Check& check : suite.checks) {
     if (!options.chooses(check.name)) continue;
     any = true;
     if (options.list) {
-      std::cout << what << ": " << check.name << '\n';
+      std::cout << suite.what << ": " << check.name << '\n';
       continue;
     }
     if (stopped) {
-      printer.add({what, check.group, check.name, Result::State::not_run, kFailFast, {}});
+      printer.add({suite.what, check.group, check.name, Result::State::not_run, kFailFast, {}});
       continue;
     }
     const std::string wrong = result_of(check, options.no_fork);
     const auto state = wrong.empty() ? Result::State::passed : Result::State::failed;
-    printer.add({what, check.group, check.name, state, wrong, {}});
+    printer.add({suite.what, check.group, check.name, state, wrong, {}});
     stopped = options.fail_fast && !wrong.empty();
   }
   if (!any) throw Error(ExitCode::usage, kNoneChosen);
   if (options.list) return ExitCode::ok;
-  printer.end_world(what);
+  printer.end_world(suite.what);
   return printer.close();
 }
 

@@ -210,7 +210,8 @@ std::string refuses_other_indices(const Dataset& split, const Indices&) {
   return "";
 }
 
-std::string refuses_other_options(DatasetSettings settings) {
+std::string refuses_other_options(const DatasetSettings& right) {
+  DatasetSettings settings = right;
   const std::string key = "no_such_option";
   settings.context.options[key] = "1";
   try {
@@ -264,35 +265,27 @@ std::string leaves_nothing_open(const DatasetSettings& settings) {
 
 }  // namespace
 
-void require_opening(const DatasetSettings& settings) {
-  require_opening("--option", [&] { const Opened opened(settings); });
-}
-
-std::vector<Check> dataset_checks(const DatasetSettings& settings) {
-  std::vector<Check> checks;
-  const auto add = [&](const std::string& group, const std::string& name, std::function<std::string()> body) {
-    checks.push_back({group, group + ": " + name, std::move(body)});
+Suite dataset_suite(const DatasetSettings& settings) {
+  Suite suite{.what = "data set", .option = "--option", .open = [&settings] { const Opened opened(settings); }};
+  const auto add = [&](const std::string& group, const std::string& name, std::string (*body)(const DatasetSettings&)) {
+    suite.checks.push_back({group, group + ": " + name, [&settings, body] { return body(settings); }});
   };
   const auto add_split = [&](const std::string& group, const std::string& name, SplitCheck body) {
-    add(group, name, [&settings, body = std::move(body)] { return Opened(settings).check(body); });
-  };
-  const auto add_open = [&](const std::string& group, const std::string& name,
-                            std::string (*body)(const DatasetSettings&)) {
-    add(group, name, [&settings, body] { return body(settings); });
+    suite.checks.push_back({group, group + ": " + name, [&settings, body] { return Opened(settings).check(body); }});
   };
   add_split("samples", "the same at every fetch", same_again);
   add_split("samples", "the same in every order and batch", same_in_any_order);
   add_split("samples", "the same whenever an epoch is fetched", same_in_each_epoch);
   add_split("samples", "the same in several threads", same_in_threads);
-  add_open("samples", "the same in another process", same_in_another_process);
-  add_open("samples", "the same after the other split is closed", splits_close_alone);
+  add("samples", "the same in another process", same_in_another_process);
+  add("samples", "the same after the other split is closed", splits_close_alone);
   add_split("buffers", "nothing is written outside", writes_inside);
   add_split("buffers", "every byte is written", writes_all);
   add_split("errors", "an index outside the split is refused", refuses_other_indices);
-  add("errors", "an unknown option is refused", [&settings] { return refuses_other_options(settings); });
-  add_open("process", "settings stay as they are", changes_no_setting);
-  add_open("process", "closing leaves nothing open", leaves_nothing_open);
-  return checks;
+  add("errors", "an unknown option is refused", refuses_other_options);
+  add("process", "settings stay as they are", changes_no_setting);
+  add("process", "closing leaves nothing open", leaves_nothing_open);
+  return suite;
 }
 
 }  // namespace ddprun::conformance

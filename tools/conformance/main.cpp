@@ -23,8 +23,6 @@ namespace {
 
 using testing::As;
 
-constexpr const char* kModelProgram = "libexec/ddprun-conformance-model";
-
 struct Arguments {
   std::string plugin;
   std::vector<std::string> plugin_path;
@@ -39,16 +37,6 @@ struct Arguments {
   unsigned slack_ms = 250;
   Settings settings;  // devices, large, checks, and the seed; 0: drawn
 };
-
-// A number of hosts, and of ranks on each.
-struct Shape {
-  int hosts = 1;
-  int per_host = 1;
-};
-
-Shape shape_of(const std::string& text) {
-  return {std::stoi(text), std::stoi(text.substr(text.find('x') + 1))};
-}
 
 // The error for a shape that is not like "2x2", or "".
 std::string is_shape(const std::string& text) {
@@ -151,13 +139,6 @@ std::vector<Case> cases_of(const World& world) {
   return all;
 }
 
-void print_plugin(const Settings& settings) {
-  const auto& table = *settings.plugin.table;
-  std::cout << table.name << ' ' << table.version;
-  if (*table.library != '\0') std::cout << " (" << table.library << ')';
-  std::cout << ", " << settings.plugin.path << ", seed " << settings.seed << '\n' << std::flush;
-}
-
 // The exit status that ctest counts as a skip.
 constexpr auto kSkipped = static_cast<ExitCode>(77);
 
@@ -214,17 +195,18 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
   }
   if (settings.seed == 0) settings.seed = std::random_device()() | 1U;
   const auto of_other_memory = without_algorithms_of_other_memory(settings);
-  print_plugin(settings);
+  const auto& table = *settings.plugin.table;
+  const std::string library = *table.library == '\0' ? "" : std::string(" (") + table.library + ")";
+  std::cout << table.name << ' ' << table.version << library << ", " << settings.plugin.path << ", seed "
+            << settings.seed << std::endl;
   const Gpus gpus = settings.memory == Memory::host ? Gpus{} : find_gpus(settings);
   if (!gpus.missing.empty()) {
     std::cout << "skipped: no CUDA memory: " << gpus.missing << '\n';
     return kSkipped;
   }
   Leftovers leftovers;
-  const auto& table = *settings.plugin.table;
   CheckOptions output = settings.checks;
-  if (job && !job->leads()) output.junit = output.json = "";
-  if (settings.checks.list) output.junit = output.json = "";
+  if ((job && !job->leads()) || output.list) output.junit = output.json = "";
   Printer report(output, {table.name, table.version, settings.plugin.path, settings.seed});
   const auto sink = [&](const Result& result) { report.add(result); };
   std::string stopped;
@@ -253,11 +235,11 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
     }
   };
   for (const auto& text : arguments.hosts) {
-    const Shape shape = shape_of(text);
+    const int hosts = text[0] - '0';
     Settings on_hosts = settings;
-    on_hosts.hosts = std::make_shared<testing::Hosts>(shape.hosts);
-    on_hosts.per_host = shape.per_host;
-    test_world(on_hosts, shape.hosts * shape.per_host, As::processes);
+    on_hosts.hosts = std::make_shared<testing::Hosts>(hosts);
+    on_hosts.per_host = text[2] - '0';
+    test_world(on_hosts, hosts * on_hosts.per_host, As::processes);
   }
   if (job) {
     report.skip("ranks as threads: they are on several hosts, or processes of a launcher", 1);
@@ -314,17 +296,14 @@ ExitCode run_dataset_program(int argc, char** argv) {
   settings.context.options = console::key_values("--option", options);
   const auto plugin = data::find_dataset(name, plugin::Registry::standard(plugin_path));
   settings.table = plugin.table;
-  std::cout << plugin.table->name << ' ' << plugin.table->version << (plugin.path.empty() ? "" : ", " + plugin.path)
-            << '\n'
-            << std::flush;
-  require_opening(settings);
-  return run_checks("data set", {plugin.table->name, plugin.table->version, plugin.path, settings.context.seed},
-                    dataset_checks(settings), checks);
+  const Tested tested{plugin.table->name, plugin.table->version, plugin.path, settings.context.seed};
+  return run_checks(dataset_suite(settings), tested, checks);
 }
 
 // The checks of models need LibTorch, so they are a program of their own.
 ExitCode run_model_program(char** argv) {
-  const auto program = std::filesystem::path(console::this_program()).parent_path().parent_path() / kModelProgram;
+  const auto program =
+      std::filesystem::path(console::this_program()).parent_path().parent_path() / "libexec/ddprun-conformance-model";
   argv[0] = const_cast<char*>(program.c_str());
   ::execv(program.c_str(), argv);
   throw Error(ExitCode::plugin, "--model: cannot start " + program.string() + ": " + std::strerror(errno) +

@@ -28,12 +28,8 @@ void require_folder(const std::string& option, const std::string& path) {
 }
 
 const char* name_of(State state) {
-  switch (state) {
-    case State::passed: return "passed";
-    case State::failed: return "failed";
-    case State::not_run: return "not run";
-  }
-  return "";
+  constexpr const char* kNames[] = {"passed", "failed", "not run"};
+  return kNames[static_cast<std::size_t>(state)];
 }
 
 std::size_t count_of(const std::vector<Result>& results, State state) {
@@ -99,16 +95,15 @@ void write_case(std::ostream& to, const Result& one) {
 
 }  // namespace
 
-Printer::Printer(const CheckOptions& options, Tested plugin)
-    : verbose_(options.verbose), plugin_(std::move(plugin)), junit_path_(options.junit), json_path_(options.json) {
-  require_folder("--junit", junit_path_);
-  require_folder("--json", json_path_);
+Printer::Printer(CheckOptions options, Tested plugin) : options_(std::move(options)), plugin_(std::move(plugin)) {
+  require_folder("--junit", options_.junit);
+  require_folder("--json", options_.json);
 }
 
 void Printer::add(const Result& result) {
   results_.push_back(result);
   const std::string name = result.world + ": " + result.name;
-  if (result.state == State::passed && verbose_) std::cout << "passed  " << name << '\n';
+  if (result.state == State::passed && options_.verbose) std::cout << "passed  " << name << '\n';
   if (result.state == State::failed) std::cout << "FAILED  " << name << '\n' << indented(result.text) << std::flush;
 }
 
@@ -145,8 +140,8 @@ ExitCode Printer::close() {
             << " skipped";
   if (not_run > 0) std::cout << ", " << not_run << " not run";
   std::cout << std::endl;
-  if (!junit_path_.empty()) replace_file(junit_path_, junit_of(plugin_, results_));
-  if (!json_path_.empty()) replace_file(json_path_, json_of(plugin_, results_, undeclared_));
+  if (!options_.junit.empty()) replace_file(options_.junit, junit_of(plugin_, results_));
+  if (!options_.json.empty()) replace_file(options_.json, json_of(plugin_, results_, undeclared_));
   return failed == 0 ? ExitCode::ok : ExitCode::gate;
 }
 

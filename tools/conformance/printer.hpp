@@ -85,7 +85,7 @@ std::string json_of(const Tested& plugin, const std::vector<Result>& results, co
 class Printer {
  public:
   // Throws Error(usage) if a file of the options would be in a folder that does not exist, so that it costs no run.
-  Printer(const CheckOptions& options, Tested plugin);
+  Printer(CheckOptions options, Tested plugin);
 
   void add(const Result& result);
   // Something that is not tested, because of the plugin or the machine.
@@ -97,9 +97,8 @@ class Printer {
   ExitCode close();
 
  private:
-  bool verbose_;
+  CheckOptions options_;
   Tested plugin_;
-  std::string junit_path_, json_path_;
   std::vector<Result> results_;
   std::vector<Skipped> undeclared_;
 };

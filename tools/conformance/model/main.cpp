@@ -1,10 +1,10 @@
 // ddprun-conformance-model: tests a model plugin. `ddprun conformance --model NAME` starts it. It is a program of its
 // own because it needs LibTorch.
-#include <iostream>
-
 #include "cli/console/command_line.hpp"
 #include "cli/console/program.hpp"
-#include "tools/conformance/model/model_checks.hpp"
+#include "data/datasets.hpp"
+#include "plugin/registry.hpp"
+#include "tools/conformance/checks.hpp"
 
 namespace ddprun::conformance {
 namespace {
@@ -31,12 +31,8 @@ ExitCode run_program(int argc, char** argv) {
   const auto registry = plugin::Registry::standard(plugin_path);
   settings.data_table = data::find_dataset(dataset, registry).table;
   settings.plugin = find_model(name, registry);
-  std::cout << settings.plugin.table->name << ' ' << settings.plugin.table->version << ", " << settings.plugin.path
-            << '\n'
-            << std::flush;
-  require_model(settings);
   const Tested tested{settings.plugin.table->name, settings.plugin.table->version, settings.plugin.path, std::nullopt};
-  return run_checks("model", tested, model_checks(settings), checks);
+  return run_checks(model_suite(settings), tested, checks);
 }
 
 }  // namespace

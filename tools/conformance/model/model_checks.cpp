@@ -1,5 +1,4 @@
-#include "tools/conformance/model/model_checks.hpp"
-
+// The checks of a model.
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "base/subprocess.hpp"
 #include "data/datasets.hpp"
 #include "ddprun/error.hpp"
+#include "tools/conformance/checks.hpp"
 #include "tools/conformance/process_state.hpp"
 #include "train/loop/model_loader.hpp"
 #include "train/tensor/parameters.hpp"
@@ -304,23 +304,19 @@ plugin::ModelPlugin find_model(const std::string& name, const plugin::Registry& 
   return registry.model(name, train::torch_version(), train::cxx11_abi());
 }
 
-void require_model(const ModelSettings& settings) {
-  require_opening("--data-option", [&] { Bench(settings).make(); });
-}
-
-std::vector<Check> model_checks(const ModelSettings& settings) {
-  std::vector<Check> checks;
+Suite model_suite(const ModelSettings& settings) {
+  Suite suite{.what = "model", .option = "--data-option", .open = [&settings] { Bench(settings).make(); }};
   const auto add = [&](const std::string& group, const std::string& name, std::string (*body)(const Bench&)) {
-    checks.push_back({group, group + ": " + name, [&settings, body] {
-                        try {
-                          return body(Bench(settings));
-                        } catch (const c10::Error& error) {
-                          return std::string(error.what_without_backtrace());
-                        }
-                      }});
+    suite.checks.push_back({group, group + ": " + name, [&settings, body] {
+                              try {
+                                return body(Bench(settings));
+                              } catch (const c10::Error& error) {
+                                return std::string(error.what_without_backtrace());
+                              }
+                            }});
   };
   add("weights", "the same seed gives the same initial weights", same_weights);
-  checks.push_back(
+  suite.checks.push_back(
       {"weights", "weights: the same in another process", [&settings] { return same_in_another_process(settings); }});
   add("state_dict", "every model has the same names", same_names);
   add("state_dict", "training keeps names and tensors", keeps_state);
@@ -332,7 +328,7 @@ std::vector<Check> model_checks(const ModelSettings& settings) {
   add("errors", "an unknown option is refused", refuses_other_options);
   add("process", "settings stay as they are", changes_no_setting);
   add("process", "a destroyed model leaves no memory", frees_its_memory);
-  return checks;
+  return suite;
 }
 
 }  // namespace ddprun::conformance
