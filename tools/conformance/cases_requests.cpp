@@ -56,26 +56,19 @@ void test_is_true(Context& context) {
   CommBackend& backend = context.shared();  // all ranks join it here
   Reduced vector(context, common_call(context.settings(), "auto", 1'000));
   vector.fill(3);
-  const auto poll = [&](Work& work, milliseconds limit) {
-    const auto give_up = Clock::now() + limit;
-    bool done = work.test();
-    while (!done && Clock::now() < give_up) {
-      std::this_thread::yield();
-      done = work.test();
-    }
-    return done;
-  };
   std::unique_ptr<Work> work;
   bool early = false;
   if (!context.is_last()) {
     work = std::make_unique<Work>(vector.start(backend));
-    early = poll(*work, kWhile);
+    early = is_done_within(kWhile, *work);
   }
   context.ranks().meet();
   if (context.is_last()) work = std::make_unique<Work>(vector.start(backend));
   if (early) context.fail("test said 1 before all ranks had called");
   // A plugin whose test never says 1 still gives its result to wait.
-  if (!poll(*work, context.settings().deadline / 4)) context.fail("test never said 1, although all ranks had called");
+  if (!is_done_within(context.settings().deadline / 4, *work)) {
+    context.fail("test never said 1, although all ranks had called");
+  }
   context.wait(std::move(*work));
 }
 

@@ -47,18 +47,15 @@ std::string run_all(
   return fault;
 }
 
-// Two threads, 0 and 1, that alternate until one has left.
+// Two threads, 0 and 1, that alternate until one has left, also by an exception.
 class Turns {
  public:
   void take(int which, const std::function<void()>& work) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return next_ == which || alone_; });
-    const std::unique_ptr<Turns, void (*)(Turns*)> passes_on(this, [](Turns* self) {
-      self->next_ = 1 - self->next_;
-      self->changed_.notify_all();
-    });
-    next_ = which;
     work();
+    next_ = 1 - which;
+    changed_.notify_all();
   }
   void leave() {
     const std::lock_guard lock(mutex_);
@@ -102,8 +99,7 @@ void several_under_way(Context& context) {
     works.push_back(vectors.back().start(backend));
   }
   for (std::size_t i = 0; i < 4; ++i) {
-    const auto give_up = Clock::now() + context.settings().deadline;
-    while (!works[i].test() && Clock::now() < give_up) std::this_thread::yield();
+    is_done_within(context.settings().deadline, works[i]);
     context.wait(std::move(works[i]));
     context.judge(vectors[i].fault(), "request " + std::to_string(i) + ", ");
   }

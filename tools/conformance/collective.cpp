@@ -236,6 +236,13 @@ void run_plain(Context& context, CommBackend& backend, const TestCall& what, mil
   if (context.settings().capabilities.stream_ordered) backend.barrier().wait(timeout);
 }
 
+bool is_done_within(milliseconds limit, Work& work) {
+  const auto give_up = Clock::now() + limit;
+  bool done = work.test();
+  for (; !done && Clock::now() < give_up; done = work.test()) std::this_thread::yield();
+  return done;
+}
+
 End end_of(const std::function<void()>& call) {
   End end;
   const auto start = Clock::now();

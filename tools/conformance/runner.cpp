@@ -121,15 +121,10 @@ class WorldRun {
 
   // True if a busy machine may have failed the case: at least one rank was a little too slow, and nothing else is
   // wrong.
-  bool only_slow(std::size_t index) const {
-    bool slow = false;
-    for (const auto& of_rank : reported_) {
-      const auto found = of_rank.find(index);
-      if (found == of_rank.end() || found->second.failure.empty()) continue;
-      if (!found->second.slow) return false;
-      slow = true;
-    }
-    return slow;
+  bool only_slow(std::size_t index) {
+    const auto slow = [&](auto& of_rank) { return of_rank[index].slow; };
+    const auto fits = [&](auto& of_rank) { return of_rank[index].slow || of_rank[index].failure.empty(); };
+    return std::ranges::any_of(reported_, slow) && std::ranges::all_of(reported_, fits);
   }
 
   // Errors at the end of the world, outside its cases.
