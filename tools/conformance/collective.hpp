@@ -88,7 +88,7 @@ Checked run_checked(Context& context, CommBackend& backend, const TestCall& what
 // Only runs it, with its own buffers. For cases about how a collective ends.
 void run_plain(Context& context, CommBackend& backend, const TestCall& what, milliseconds timeout);
 
-// Asks test() until it is true, or for this time.
+// Asks test() until it is true, at most for this time. Returns its last answer.
 bool is_done_within(milliseconds limit, Work& work);
 
 // How a call ended, and after what time.

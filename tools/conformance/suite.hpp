@@ -89,7 +89,7 @@ class Context {
 
   // The result of the case. Only the first failure of a rank is reported.
   void fail(const std::string& text) { fail("fail", text); }
-  // Fails if there is a fault, which begins with `where`.
+  // Fails if `fault` is not empty, with `where` before it.
   void judge(const std::string& fault, const std::string& where = "") {
     if (!fault.empty()) fail(where + fault);
   }
@@ -120,7 +120,7 @@ class Context {
   uint64_t digest_ = 0;
 };
 
-// The ranks of some cases.
+// The ranks of some cases. The settings outlive it.
 struct World {
   const Settings& settings;
   int size = 1;
