@@ -6,7 +6,7 @@
 
 namespace ddprun {
 
-// The values are those of ddprun/plugin/comm_plugin.h.
+// One byte each, with the values of ddprun/plugin/comm_plugin.h; a GPU kernel that takes an int32_t needs a conversion.
 enum class DType : uint8_t { float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8 };
 // Integers wrap modulo 2^n. avg is the sum divided by the number of ranks, for floating types only.
 enum class Op : uint8_t { sum, min, max, product, avg };
