@@ -31,11 +31,11 @@ class Exchange {
     post(channel, rank, round, {static_cast<const char*>(send), bytes});
     for (int peer = 0; peer < size_; ++peer) {
       const std::string who = "rank " + std::to_string(peer);
-      std::optional<std::string> theirs;
+      auto theirs = find(channel, peer, round);
       while (!theirs) {
         const bool is_last = has_given_up();  // read first: a rank may post, end and give up between the two
         theirs = find(channel, peer, round);
-        if (theirs) continue;
+        if (theirs) break;
         if (is_last) throw std::runtime_error("exchange: gave up waiting for " + who + ": a rank is gone");
         if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("exchange: " + who + " did not come");
       }

@@ -98,16 +98,12 @@ TEST_CASE("all ranks may work, for different times, repeatedly") {
 }
 
 TEST_CASE("an exception of the work is thrown on its rank only, and the others do not wait forever") {
-  const auto outcomes = run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
+  const auto outcomes = run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
     const auto backend = join(rank);
-    std::function<void()> work;
-    if (rank.rank() == 0) {
-      work = [] {
-        sleep();
-        throw Error(ExitCode::failure, "no space");
-      };
-    }
-    with_heartbeat({*backend, kTimeout}, "at work", work);
+    with_heartbeat_on_rank0({*backend, kTimeout}, "at work", [] {
+      sleep();
+      throw Error(ExitCode::failure, "no space");
+    });
   });
   CHECK(outcomes[0].describe() == "rank 0: threw: no space");
   CHECK(outcomes[1].end == Outcome::End::threw);
@@ -115,16 +111,12 @@ TEST_CASE("an exception of the work is thrown on its rank only, and the others d
 }
 
 TEST_CASE("a rank that dies during its work is noticed") {
-  const auto outcomes = run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
+  const auto outcomes = run_ranks(2, As::processes, kDeadline, [](testing::Rank& rank) {
     const auto backend = join(rank);
-    std::function<void()> work;
-    if (rank.rank() == 0) {
-      work = [] {
-        sleep();
-        raise(SIGKILL);
-      };
-    }
-    with_heartbeat({*backend, kTimeout}, "at work", work);
+    with_heartbeat_on_rank0({*backend, kTimeout}, "at work", [] {
+      sleep();
+      raise(SIGKILL);
+    });
   });
   CHECK(outcomes[0].end == Outcome::End::killed);
   CHECK(outcomes[1].end == Outcome::End::threw);

@@ -195,7 +195,7 @@ def results_of(check, machine):
 
 
 def collected(results, name, path):
-    """The list of them. Each is printed and kept immediately, for whoever ends this early."""
+    """The list of them. Each is printed and stored immediately, for whoever ends this early."""
     listed = []
     for result in results:
         print(f"tests/gpu/run: {result.line()}", file=sys.stderr, flush=True)
