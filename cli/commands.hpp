@@ -1,6 +1,7 @@
 // app: the command. One file per subcommand; the other modules do the work.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,8 +33,8 @@ struct Arguments {
 // Parses the command line and runs what it selects. Returns the exit code, or throws Error.
 ExitCode run(int argc, char** argv);
 
-// All of the program libexec/ddprun-engine but its exit: reports errors, and returns the exit code.
-int engine(const std::vector<std::string>& command);
+// Runs `body` as the program libexec/ddprun-engine does: reports its error, and returns the exit code.
+int engine(const std::function<ExitCode()>& body);
 
 // Each returns the exit code, or throws Error. In the program `ddprun`, all but launch() replace the process with
 // libexec/ddprun-engine, which has the same command line: loading LibTorch takes longer than all that ddprun does.

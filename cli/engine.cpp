@@ -11,14 +11,10 @@
 
 namespace ddprun::app {
 
-int engine(const std::vector<std::string>& command) {
-  std::vector<char*> argv;
-  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  const int argc = static_cast<int>(command.size());
+int engine(const std::function<ExitCode()>& body) {
   const int code = console::run_program([&] {
     try {
-      return run(argc, argv.data());
+      return body();
     } catch (...) {
       throw run::current_error();
     }
@@ -33,5 +29,5 @@ int engine(const std::vector<std::string>& command) {
 int main(int argc, char** argv) {
   prctl(PR_SET_NAME, "ddprun");  // `ps` and `pgrep` show the command that the user has started
   // The destructors of LibTorch's static objects take 0.1 s, and free what the kernel frees.
-  _exit(ddprun::app::engine({argv, argv + argc}));
+  _exit(ddprun::app::engine([&] { return ddprun::app::run(argc, argv); }));
 }

@@ -69,6 +69,10 @@ std::string how_to_resume(const Arguments& arguments, const std::string& run_dir
   return "";  // the folder cannot be read: the error of the run itself is reported
 }
 
+std::function<std::string(const std::string&)> how_to_resume_with(const Arguments& arguments) {
+  return [&arguments](const std::string& run_dir) { return how_to_resume(arguments, run_dir); };
+}
+
 // What ranks were writing when they were killed. Call it when all have ended.
 void remove_left_overs(const std::vector<std::string>& runs) {
   for (const std::string& run : runs) {
@@ -86,50 +90,6 @@ void report_shared_cores(int nproc) {
   log::info(std::to_string(nproc) + " ranks share " + console::several(cores, "core") +
             ": their times are not those of ranks with a core each; a step may take " +
             std::to_string((nproc + cores - 1) / cores) + " times as long, or more");
-}
-
-// The ranks of this host, and with --nnodes those of the other hosts too.
-ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, const plugin::Registry& registry,
-                      int nproc, launch::Nodes nodes) {
-  const config::Experiment& experiment = loaded.experiment;
-  launch::Job job;
-  job.nodes = std::move(nodes);
-  job.nproc = nproc;
-  job.max_restarts = static_cast<int>(experiment.launch.max_restarts);
-  job.grace = config::milliseconds(experiment.launch.grace);
-  run::check_devices(loaded, nproc);
-  report_shared_cores(nproc);
-  job.forked = std::make_shared<launch::ForkedRanks>(nproc, engine);  // before any plugin is loaded
-  run::check(loaded, registry, job.nodes.count == 1 ? std::optional(nproc) : std::nullopt);
-
-  std::vector<std::string> command = arguments.argv, runs;  // the run folders of the first start and of each restart
-  command[0] = console::this_program();
-  const auto prepare = [&](launch::Job& next, const std::optional<std::string>& resume) {
-    next.command = command;
-    if (resume) next.command.insert(next.command.end(), {"--set", "checkpoint.resume=" + config::quoted(*resume)});
-    if (next.nodes.rank != 0) return;  // rank 0 passes the paths to the ranks of other hosts
-    runs.push_back(run::prepare_run_dir(experiment, nproc));
-    next.environment = {std::string(kRunDir) + "=" + runs.back()};
-    next.log_dir = run::log_dir(experiment, runs.back());
-  };
-  // The result of find_resume(), because "latest" and "auto" might be a later run when the ranks start. With several
-  // nodes, rank 0 finds it for all.
-  const bool found = job.nodes.count == 1 && loaded.sources.given("checkpoint.resume");
-  prepare(job, found ? std::optional(experiment.checkpoint.resume) : std::nullopt);
-  command.insert(command.end(), {"--set", "faults.kind=none"});
-  job.before_restart = [&](launch::Job& next, int) {
-    std::optional<std::string> newest;  // nothing without a commit: as the first start
-    for (auto run = runs.rbegin(); run != runs.rend() && !newest; ++run) newest = run::newest_commit_in(*run);
-    prepare(next, newest);
-  };
-  job.advice = [&] {
-    std::string text;
-    for (auto run = runs.rbegin(); run != runs.rend() && text.empty(); ++run) text = how_to_resume(arguments, *run);
-    return text;
-  };
-  const ExitCode code = launch::supervise(job);
-  remove_left_overs(runs);
-  return code;
 }
 
 // Unused keys are allowed, so that one file can be varied, but are always reported.
@@ -163,36 +123,102 @@ void refuse_company_of_one_process(const config::Loaded& loaded, const launch::W
                                                  " were started; use strategy.kind = \"ddp\", or start one"));
 }
 
-}  // namespace
-
-ExitCode train(const Arguments& arguments) {
-  auto world = find_world(arguments);
-  if (world) launch::hold_signal(SIGUSR2);  // for run::CollectivesFile
-  config::Loaded loaded = load_experiment(arguments, world);
+// This process is a rank. `prepared`: that of the launcher from which it was forked; otherwise null.
+ExitCode be_rank(const Arguments& arguments, const config::Loaded& loaded, const plugin::Registry& registry,
+                 run::Prepared prepared) {
   // The launcher must have started as many ranks as the command line says. The number of the file is not compared, so
   // that one file can be used under any launcher.
   const bool is_ddp = loaded.experiment.strategy.kind == "ddp";
-  if (world) world = console::discover(arguments.nodes, is_ddp ? run::explicit_nproc(loaded) : std::nullopt);
+  launch::World world = console::discover(arguments.nodes, is_ddp ? run::explicit_nproc(loaded) : std::nullopt).value();
+  launch::hold_signal(SIGUSR2);  // for run::CollectivesFile
+  launch::catch_stop_signals();
   choose_output(arguments, loaded.experiment.log.level);
-  const auto registry = plugin::Registry::standard(arguments.plugin_paths);
-  const auto resume_command = [&](const std::string& run_dir) { return how_to_resume(arguments, run_dir); };
-
-  if (world) {
-    launch::catch_stop_signals();
-    refuse_company_of_one_process(loaded, *world);
-    const char* run_dir = std::getenv(kRunDir);
-    const bool own = world->is_own();
-    world->insecure = loaded.experiment.launch.insecure;
-    if (!own && world->rank == 0) {
-      name_unused_keys(loaded);
-      report_choice_by_test_set(loaded.experiment);
-      log::info(world->launcher + " has started " + console::several(world->size, "rank") +
-                (loaded.sources.given("launch.nproc") ? "; launch.nproc is not used" : ""));
-    }
-    const bool own_log = !own || run_dir == nullptr;  // no launcher of this host keeps it
-    return run::run_rank({std::move(loaded), *world, own && run_dir != nullptr ? run_dir : "", resume_command, own_log},
-                         registry);
+  refuse_company_of_one_process(loaded, world);
+  const char* run_dir = std::getenv(kRunDir);
+  const bool own = world.is_own();
+  world.insecure = loaded.experiment.launch.insecure;
+  if (!own && world.rank == 0) {
+    name_unused_keys(loaded);
+    report_choice_by_test_set(loaded.experiment);
+    log::info(world.launcher + " has started " + console::several(world.size, "rank") +
+              (loaded.sources.given("launch.nproc") ? "; launch.nproc is not used" : ""));
   }
+  const bool own_log = !own || run_dir == nullptr;  // no launcher of this host keeps it
+  return run::run_rank({loaded, world, std::move(prepared), own && run_dir != nullptr ? run_dir : "",
+                        how_to_resume_with(arguments), own_log},
+                       registry);
+}
+
+// A fork would lose the threads that a plugin has started. Ranks are then started by exec.
+bool has_one_thread() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}) == 1;
+}
+
+// The ranks of this host, and with --nnodes those of the other hosts too.
+ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, const plugin::Registry& registry,
+                      int nproc, launch::Nodes nodes) {
+  const config::Experiment& experiment = loaded.experiment;
+  launch::Job job;
+  job.nodes = std::move(nodes);
+  job.nproc = nproc;
+  job.max_restarts = static_cast<int>(experiment.launch.max_restarts);
+  job.grace = config::milliseconds(experiment.launch.grace);
+  run::check_devices(loaded, nproc);
+  report_shared_cores(nproc);
+  const bool one_node = job.nodes.count == 1;
+  // Otherwise each rank prepares the run itself: LibTorch looks for CUDA once, and only a rank may start it; ranks of
+  // several hosts agree on the commit that they resume from.
+  const bool inherit = one_node && experiment.launch.device == "cpu";
+  run::Prepared prepared;
+  const auto fork_ranks = [&] {
+    job.forked = std::make_shared<launch::ForkedRanks>(nproc, [&] {
+      return engine([&] { return inherit ? be_rank(arguments, loaded, registry, prepared) : train(arguments); });
+    });
+  };
+  if (!inherit) fork_ranks();
+  prepared = run::prepare(loaded, registry, one_node ? std::optional(nproc) : std::nullopt);
+  if (inherit && has_one_thread()) fork_ranks();
+  prepared.reset();
+
+  std::vector<std::string> command = arguments.argv, runs;  // the run folders of the first start and of each restart
+  command[0] = console::this_program();
+  const auto set_up = [&](launch::Job& next, const std::optional<std::string>& resume) {
+    next.command = command;
+    if (resume) next.command.insert(next.command.end(), {"--set", "checkpoint.resume=" + config::quoted(*resume)});
+    if (next.nodes.rank != 0) return;  // rank 0 passes the paths to the ranks of other hosts
+    runs.push_back(run::prepare_run_dir(experiment, nproc));
+    next.environment = {std::string(kRunDir) + "=" + runs.back()};
+    next.log_dir = run::log_dir(experiment, runs.back());
+  };
+  // The result of find_resume(), because "latest" and "auto" might be a later run when the ranks start. With several
+  // nodes, rank 0 finds it for all.
+  const bool found = one_node && loaded.sources.given("checkpoint.resume");
+  set_up(job, found ? std::optional(experiment.checkpoint.resume) : std::nullopt);
+  command.insert(command.end(), {"--set", "faults.kind=none"});
+  job.before_restart = [&](launch::Job& next, int) {
+    std::optional<std::string> newest;  // nothing without a commit: as the first start
+    for (auto run = runs.rbegin(); run != runs.rend() && !newest; ++run) newest = run::newest_commit_in(*run);
+    set_up(next, newest);
+  };
+  job.advice = [&] {
+    std::string text;
+    for (auto run = runs.rbegin(); run != runs.rend() && text.empty(); ++run) text = how_to_resume(arguments, *run);
+    return text;
+  };
+  const ExitCode code = launch::supervise(job);
+  remove_left_overs(runs);
+  return code;
+}
+
+}  // namespace
+
+ExitCode train(const Arguments& arguments) {
+  const auto world = find_world(arguments);
+  if (world) launch::hold_signal(SIGUSR2);
+  config::Loaded loaded = load_experiment(arguments, world);
+  const auto registry = plugin::Registry::standard(arguments.plugin_paths);
+  if (world) return be_rank(arguments, loaded, registry, nullptr);
+  choose_output(arguments, loaded.experiment.log.level);
   const config::Experiment::Launch& settings = loaded.experiment.launch;
   launch::Nodes nodes = console::nodes_of(arguments.nodes, settings.insecure, config::milliseconds(settings.timeout));
   const bool one_node = nodes.count == 1;
@@ -208,7 +234,7 @@ ExitCode train(const Arguments& arguments) {
   if (!arguments.quiet) launch::acknowledge_stop_signals(console::terminal_columns() > 0);
   launch::hold_signal(SIGUSR2);
   constexpr bool own_log = true;
-  return run::run_rank({std::move(loaded), launch::World{}, "", resume_command, own_log}, registry);
+  return run::run_rank({loaded, launch::World{}, nullptr, "", how_to_resume_with(arguments), own_log}, registry);
 }
 
 }  // namespace ddprun::app

@@ -13,7 +13,7 @@ void validate_file(const std::string& file, const Arguments& arguments) {
   if (!run::find_resume(loaded)) return;
   const bool elsewhere = arguments.ranks && loaded.experiment.strategy.kind == "ddp";
   const int ranks = elsewhere ? *arguments.ranks : run::ranks_of(loaded);
-  run::check(loaded, plugin::Registry::standard(arguments.plugin_paths), ranks);
+  run::prepare(loaded, plugin::Registry::standard(arguments.plugin_paths), ranks);
   const auto& data = loaded.experiment.data;
   const int64_t batch = data.batch_per == "rank" ? data.batch_size : data.batch_size / ranks;
   std::printf("%s: ok: %s, %lld samples per rank and step\n", file.c_str(), console::several(ranks, "rank").c_str(),

@@ -21,12 +21,9 @@ using Words = std::vector<std::string>;
 
 // Their size first: other processes that the launcher has forked may keep the pipe open, so its end does not mark that
 // of the orders.
-std::string packed(const Words& command, const Words& environment) {
+std::string packed(const Words& environment) {
   ByteWriter words;
-  words.number(command.size());
-  for (const Words* each : {&command, &environment}) {
-    for (const std::string& word : *each) words.text(word);
-  }
+  for (const std::string& word : environment) words.text(word);
   return ByteWriter().text(words.bytes()).bytes();
 }
 
@@ -46,14 +43,13 @@ void be_rank(int pipe, const ForkedRanks::Main& main) {
   const std::string text = read_orders(pipe);
   if (text.empty()) return;
   ByteReader orders(text);
-  Words command(orders.number()), environment;
-  for (std::string& word : command) word = orders.text();
+  Words environment;
   while (!orders.empty()) environment.push_back(orders.text());
   auto variables = pointers(environment);
   environ = variables.data();
   // So that people and tools can find it: /proc/PID/environ is that of the launcher.
   if (const char* rank = std::getenv("DDPRUN_RANK")) ::prctl(PR_SET_NAME, ("ddprun-rank" + std::string(rank)).c_str());
-  ::_exit(main(command));
+  ::_exit(main());
 }
 
 }  // namespace
@@ -81,13 +77,12 @@ ForkedRanks::~ForkedRanks() {
   }
 }
 
-std::optional<Child> ForkedRanks::start(const Words& command, const Words& environment,
-                                        const std::function<void(pid_t)>& before_start) {
+std::optional<Child> ForkedRanks::start(const Words& environment, const std::function<void(pid_t)>& before_start) {
   if (waiting_.empty()) return std::nullopt;
   Waiting one = std::move(waiting_.back());
   waiting_.pop_back();
   before_start(one.child.pid);
-  write_all(one.orders.get(), packed(command, environment));  // if it was killed, its parent will see that
+  write_all(one.orders.get(), packed(environment));  // if it was killed, its parent will see that
   return std::move(one.child);
 }
 

@@ -73,7 +73,7 @@ RankProcesses::RankProcesses(const Job& job, int first, int world, const std::ve
     for (int local = 0; local < job.nproc; ++local) {
       const auto variables = environment_of(job, local, first, world, folder_, environment);
       std::optional<Child> child;
-      if (job.forked) child = job.forked->start(job.command, variables, [&](pid_t pid) { guardian_.entrust(pid); });
+      if (job.forked) child = job.forked->start(variables, [&](pid_t pid) { guardian_.entrust(pid); });
       if (!child) child = spawn(job.command, variables, [&] { guardian_.entrust(::getpid()); });
       ranks_.push_back({std::move(*child), {}, {}});
     }

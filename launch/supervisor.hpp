@@ -25,8 +25,10 @@ struct Nodes {
 };
 
 struct Job {
-  std::vector<std::string> command;      // argv of a rank; command[0] is the program's path, or a name on PATH
-  std::shared_ptr<ForkedRanks> forked;   // ranks of the first start; may be null: then `command` is started
+  std::shared_ptr<ForkedRanks> forked;   // ranks of the first start; may be null
+  // argv of the other ranks: those of a restart, and without `forked` all. command[0] is the program's path, or a name
+  // on PATH.
+  std::vector<std::string> command;
   std::vector<std::string> environment;  // further variables of the ranks: "NAME=value"
   bool torchrun_variables = false;       // ranks also get RANK, WORLD_SIZE, MASTER_ADDR, ...
   int nproc = 1;                         // ranks on this node; may differ between nodes

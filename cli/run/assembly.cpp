@@ -59,6 +59,16 @@ std::string model_error(const config::Sources& sources, const std::string& reaso
   return config::error(sources, "model.name", reason);
 }
 
+void open_splits(Assembly& assembly) {
+  const config::Experiment& experiment = assembly.experiment();
+  const auto& data = experiment.data;
+  const auto seed = static_cast<uint64_t>(experiment.experiment.seed);
+  assembly.data = data::open_splits(*assembly.dataset_plugin.table, {data.root, data.options, seed});
+  if (data.validation == 0) return;
+  const int64_t samples = assembly.data.train->size();
+  assembly.split = data::random_split(samples, data::validation_samples(data.validation, samples), seed);
+}
+
 train::ModelPtr create_model(const Assembly& assembly) {
   const Dataset& dataset = *assembly.data.train;
   ModelContext context;
@@ -150,11 +160,7 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
   collect(errors, sources, "data.name", [&] {
     made.dataset_plugin = data::find_dataset(experiment.data.name, registry);
     if (!collect_options(errors, sources, "data.options", *made.dataset_plugin.table, experiment.data.options)) return;
-    const auto seed = static_cast<uint64_t>(experiment.experiment.seed);
-    made.data = data::open_splits(*made.dataset_plugin.table, {experiment.data.root, experiment.data.options, seed});
-    if (experiment.data.validation == 0) return;
-    const int64_t samples = made.data.train->size();
-    made.split = data::random_split(samples, data::validation_samples(experiment.data.validation, samples), seed);
+    open_splits(made);
   });
   if (made.data.train != nullptr && made.data.test == nullptr && experiment.train.evaluate &&
       experiment.data.validation == 0) {
@@ -187,6 +193,12 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
   }
   errors.throw_if_any();
   return made;
+}
+
+void open_data(Assembly& assembly) {
+  Errors errors;
+  collect(errors, assembly.loaded.sources, "data.name", [&] { open_splits(assembly); });
+  errors.throw_if_any();
 }
 
 int64_t rank_batch(const config::Loaded& loaded, int world) {

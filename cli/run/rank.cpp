@@ -185,7 +185,8 @@ ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin:
   const auto patience = config::milliseconds(options.loaded.experiment.launch.timeout);
   if (!find_common_resume(options.loaded, world, rendezvous.store.get(), patience)) return ExitCode::ok;
   const std::vector<torch::Device> devices = choose_devices(options.loaded, world);
-  Assembly assembly = assemble(std::move(options.loaded), registry);
+  Assembly assembly = options.prepared ? std::move(*options.prepared) : assemble(std::move(options.loaded), registry);
+  if (assembly.data.train == nullptr) open_data(assembly);
   check_training_data(assembly, world.size);
   prepare_resume(assembly, world.size, world.rank);
   standardize_data(assembly);
@@ -249,13 +250,17 @@ Error current_error() {
   return ddp::current_error();
 }
 
-void check(const config::Loaded& loaded, const plugin::Registry& registry, std::optional<int> world) {
+Prepared prepare(const config::Loaded& loaded, const plugin::Registry& registry, std::optional<int> world) {
   torch::set_num_threads(1);
   Assembly assembly = assemble(loaded, registry);
-  if (!world) return;
-  rank_batch(loaded, *world);
-  check_training_data(assembly, *world);
-  prepare_resume(assembly, *world, std::nullopt);
+  if (world) {
+    rank_batch(loaded, *world);
+    check_training_data(assembly, *world);
+    prepare_resume(assembly, *world, std::nullopt);
+    assembly.resume.reset();  // a rank reads only those states that it needs
+  }
+  if (!assembly.dataset_plugin.path.empty()) assembly.data = {};
+  return std::make_shared<Assembly>(std::move(assembly));
 }
 
 ExitCode run_rank(RankOptions options, const plugin::Registry& registry) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -25,9 +26,15 @@ Error current_error();
 // which key requires it. Does nothing for a run on CPUs.
 void check_devices(const config::Loaded& loaded, int ranks);
 
-// Finds all errors that assemble(), rank_batch(), check_training_data() and prepare_resume() find, and keeps nothing.
-// Without `world`, the number of ranks, only those of assemble(). Starts no thread, as launch::supervise() requires.
-void check(const config::Loaded& loaded, const plugin::Registry& registry, std::optional<int> world);
+// What an experiment names, found, opened and checked: config, plugins, data and the model (assembly.hpp).
+struct Assembly;
+using Prepared = std::shared_ptr<Assembly>;
+
+// Prepares a run: finds all errors that assemble(), rank_batch(), check_training_data() and prepare_resume() find;
+// those of assemble() alone without `world`, the number of ranks. Ranks may be forked from this process and go on with
+// the result: it has no open data set of a plugin, because that may have threads or descriptors. Starts no thread
+// itself.
+Prepared prepare(const config::Loaded& loaded, const plugin::Registry& registry, std::optional<int> world);
 
 // launch.nproc if the command line gives it as a number (-n, or --set).
 std::optional<int> explicit_nproc(const config::Loaded& loaded);
@@ -51,6 +58,7 @@ bool find_resume(config::Loaded& loaded);
 struct RankOptions {
   config::Loaded loaded;
   launch::World world;
+  Prepared prepared;    // null: this rank prepares the run itself
   std::string run_dir;  // "": rank 0 creates it (a run without our launcher)
   // The line that says how to resume from a run folder; "" if that has no checkpoint.
   std::function<std::string(const std::string& run_dir)> how_to_resume;

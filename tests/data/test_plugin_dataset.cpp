@@ -84,8 +84,8 @@ TEST_CASE("a data set may have no test split") {
 TEST_CASE("the error for an unknown name has all names, the search path and the nearest name") {
   const std::string error = open_error("countng");
   CHECK(error.starts_with("2: expected \"linear\", \"mnist\", "));
-  CHECK(
-      error.ends_with("\"shorter\" or \"throwing\" (did you mean \"counting\"?); plugins are looked for in " + kFakes));
+  CHECK(error.ends_with("\"threaded\" or \"throwing\" (did you mean \"counting\"?); plugins are looked for in " +
+                        kFakes));
   // A plugin with the name of a built-in data set is listed once.
   CHECK(error.find("\"mnist\"") == error.rfind("\"mnist\""));
   CHECK(key_of({"countng", {}}) == "name");

@@ -66,6 +66,15 @@ TEST_CASE("plugins lists data sets: built-in ones, plugins, and refused ones") {
   CHECK(has_line(result.out, {"dataset", "mnist", "refused", "comes with ddprun"}));
 }
 
+TEST_CASE("a rank loads a plugin that has a thread, and opens a plugin's data set, itself") {
+  for (const std::string name : {"counting", "threaded"}) {  // their samples cannot be read in a fork
+    CAPTURE(name);
+    const auto result = train(Workplace(), {"data.name=" + name});
+    INFO(result.err);
+    CHECK(result.code == 0);
+  }
+}
+
 TEST_CASE("two ranks train on a plugin's data set, and the run folder names it") {
   Workplace place;
   const auto result = train(place);

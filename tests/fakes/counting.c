@@ -1,9 +1,13 @@
 /* A correct data set in plain C: sample i is {seed + i, epoch} of class i % 3. Options: samples (10), test_samples
  * (5; 0: no test split), fail_at: fetching that sample fails, as an unreadable file would. Each build for a broken
- * table changes one thing, by the FAKE_... definitions of CMakeLists.txt. */
+ * table changes one thing, by the FAKE_... definitions of CMakeLists.txt. A split is of the process that opened it, as
+ * one with a file or a connection would be; with FAKE_THREAD, the plugin needs a thread that starts when it is loaded.
+ */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ddprun/plugin/dataset_entry.h"
 
@@ -11,7 +15,20 @@ struct ddprun_dataset {
   int64_t size;
   int64_t fail_at;
   uint64_t seed;
+  pid_t opened_by;
 };
+
+static pid_t has_thread; /* the process that has it: a fork has none */
+
+static void* wait_for_ever(void* unused) {
+  for (;;) pause();
+  return unused;
+}
+
+__attribute__((constructor)) static void start_thread(void) {
+  pthread_t thread;
+  if (FAKE_THREAD && pthread_create(&thread, NULL, wait_for_ever, NULL) == 0) has_thread = getpid();
+}
 
 static const int64_t input_shape[] = {2};
 static const char* const classes[] = {"none", "one", "two"};
@@ -28,6 +45,7 @@ static ddprun_dataset* make(const ddprun_dataset_request* request, int64_t size)
   split->size = size;
   split->fail_at = option(request, "fail_at", -1);
   split->seed = request->seed;
+  split->opened_by = getpid();
   return split;
 }
 
@@ -59,6 +77,10 @@ __attribute__((unused)) static int32_t fetch(const ddprun_dataset* split, const 
                                              int64_t epoch, void* inputs, void* targets, ddprun_dataset_error* error) {
   float* input = inputs;
   int64_t* target = targets;
+  if (split->opened_by != getpid() || (FAKE_THREAD && has_thread != getpid())) {
+    snprintf(error->reason, sizeof error->reason, "this process is a fork of the one that loaded and opened it");
+    return DDPRUN_DATASET_FAILURE;
+  }
   for (uint64_t i = 0; i < count; ++i) {
     const int64_t index = indices[i];
     if (index < 0 || index >= split->size) return DDPRUN_DATASET_FAILURE;

@@ -53,31 +53,35 @@ bool is_blocked_or_ignored(int signal) {
   return ::sigismember(&mask, signal) == 1 || now.sa_handler != SIG_DFL;
 }
 
-TEST_CASE("a process that waits becomes a rank with its command, variables and output") {
-  ForkedRanks ranks(2, [](const std::vector<std::string>& command) {
-    std::printf("%s %s, PATH %s", command.at(1).c_str(), std::getenv("DDPRUN_RANK"), std::getenv("PATH"));
+TEST_CASE("a process that waits becomes a rank with what was prepared, its variables and its output") {
+  const std::string prepared = "prepared";
+  ForkedRanks ranks(2, [&] {
+    std::printf("%s %s %s, PATH %s", prepared.c_str(), std::getenv("LONG"), std::getenv("DDPRUN_RANK"),
+                std::getenv("PATH"));
     std::fflush(stdout);
     return ::getpgrp() == ::getpid() ? 7 : 1;
   });
   for (const std::string rank : {"0", "1"}) {
     pid_t started = 0;
-    auto child = ranks.start({"ddprun", std::string(100000, 'x') + "end"}, {"DDPRUN_RANK=" + rank, "PATH=here"},
+    auto child = ranks.start({"LONG=" + std::string(100000, 'x') + "end", "DDPRUN_RANK=" + rank, "PATH=here"},
                              [&](pid_t pid) { started = pid; });
     REQUIRE(child);
     ::fcntl(child->out.get(), F_SETFL, 0);
     CHECK(started == child->pid);
-    CHECK(contains(all_of(child->out.get()), "xend " + rank + ", PATH here"));
+    const std::string output = all_of(child->out.get());
+    CHECK(contains(output, "prepared xx"));
+    CHECK(contains(output, "xend " + rank + ", PATH here"));
     CHECK(exit_code_of(child->pid) == 7);
   }
-  CHECK_FALSE(ranks.start({"ddprun"}, {}, {}));
+  CHECK_FALSE(ranks.start({}, {}));
 }
 
 TEST_CASE("ps shows which rank a process is") {
-  ForkedRanks ranks(1, [](const std::vector<std::string>&) {
+  ForkedRanks ranks(1, [] {
     ::pause();
     return 0;
   });
-  const auto child = ranks.start({"ddprun"}, {"DDPRUN_RANK=1"}, [](pid_t) {});
+  const auto child = ranks.start({"DDPRUN_RANK=1"}, [](pid_t) {});
   REQUIRE(child);
   const std::string path = "/proc/" + std::to_string(child->pid) + "/comm";
   CHECK(eventually([&] { return read_file(path) == "ddprun-rank1\n"; }, 10s));
@@ -91,10 +95,8 @@ TEST_CASE("a rank has no blocked or ignored signals") {
   ::sigemptyset(&terminate);
   ::sigaddset(&terminate, SIGTERM);
   ::sigprocmask(SIG_BLOCK, &terminate, &before);
-  ForkedRanks ranks(1, [](const std::vector<std::string>&) {
-    return is_blocked_or_ignored(SIGTERM) || is_blocked_or_ignored(SIGUSR1) ? 1 : 0;
-  });
-  const auto child = ranks.start({"ddprun"}, {}, [](pid_t) {});
+  ForkedRanks ranks(1, [] { return is_blocked_or_ignored(SIGTERM) || is_blocked_or_ignored(SIGUSR1) ? 1 : 0; });
+  const auto child = ranks.start({}, [](pid_t) {});
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   ::signal(SIGUSR1, handler);
   REQUIRE(child);
@@ -103,7 +105,7 @@ TEST_CASE("a rank has no blocked or ignored signals") {
 
 TEST_CASE("a process that was not started ends with the launcher, however that ends") {
   {
-    const ForkedRanks ranks(2, [](const std::vector<std::string>&) { return 0; });
+    const ForkedRanks ranks(2, [] { return 0; });
   }
   CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
   CHECK(errno == ECHILD);
@@ -112,7 +114,7 @@ TEST_CASE("a process that was not started ends with the launcher, however that e
   REQUIRE(::pipe(ends) == 0);  // the launcher and its ranks hold the write end
   const pid_t launcher = ::fork();
   if (launcher == 0) {
-    const ForkedRanks ranks(2, [](const std::vector<std::string>&) { return 0; });
+    const ForkedRanks ranks(2, [] { return 0; });
     ::kill(::getpid(), SIGKILL);
   }
   ::close(ends[1]);

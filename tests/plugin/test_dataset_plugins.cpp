@@ -37,7 +37,7 @@ TEST_CASE("a data set plugin is found by name and by path") {
   CHECK(dataset_error("countin") ==
         "3: dataset plugin \"countin\": not found: looked in " + kFakes +
             "; there is \"counting\", \"liar\", \"longer\", \"misnamed\", \"mnist\", \"newer_abi\", \"no_entry\", "
-            "\"no_fetch\", \"shorter\" and \"throwing\" (did you mean \"counting\"?)");
+            "\"no_fetch\", \"shorter\", \"threaded\" and \"throwing\" (did you mean \"counting\"?)");
 }
 
 TEST_CASE("each reason to refuse a data set plugin gives a different line") {
@@ -80,7 +80,7 @@ TEST_CASE("the names of a kind are unique, and include plugins that do not load"
     std::filesystem::copy_file(file_of(name), other.path() / std::filesystem::path(file_of(name)).filename());
   }
   const auto names = Registry({kFakes, other.path().string()}).names(Kind::dataset);
-  CHECK(names.size() == 10);
+  CHECK(names.size() == 11);
   CHECK(names.front() == "counting");
   CHECK(Registry({kFakes}).names(Kind::model) == std::vector<std::string>{"other_torch"});
 }

@@ -28,7 +28,8 @@ typedef struct ddprun_model_plugin {
   int32_t cxx11_abi;         /* _GLIBCXX_USE_CXX11_ABI that it was compiled with */
   uint32_t reserved;
   /* const ddprun::ModelContext* in, ddprun::Model* out; never throws: on failure returns null and writes one line to
-   * error. */
+   * error. The model has no thread and no open file of its own: on one host, ranks on CPUs are forked from the launcher,
+   * which has made it. */
   void* (*create)(const void* context, char* error, uint64_t error_size);
   void (*destroy)(void* model);
   /* (optional) Every option that the plugin takes; see option_spec.h. Null: not declared, and the plugin itself refuses
