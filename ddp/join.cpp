@@ -28,7 +28,7 @@ Rendezvous join_rendezvous(launch::World& world, std::chrono::milliseconds timeo
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     std::_Exit(static_cast<int>(launch::report_failure(code, cause)));
   };
-  rendezvous.link = std::make_unique<launch::RankLink>(world.server, world, timeout, exit);
+  rendezvous.link = std::make_unique<launch::RankWatch>(world.server, world, timeout, exit);
   return rendezvous;
 }
 

@@ -13,7 +13,7 @@
 #include "comm/plugin_backend.hpp"
 #include "ddprun/comm_backend.hpp"
 #include "ddprun/plugin/comm_plugin.h"
-#include "launch/rank_link.hpp"
+#include "launch/rank_watch.hpp"
 #include "launch/world.hpp"
 
 namespace ddprun::ddp {
@@ -21,7 +21,7 @@ namespace ddprun::ddp {
 // After it the ranks can exchange texts.
 struct Rendezvous {
   std::unique_ptr<Store> store;            // null for world size 1
-  std::shared_ptr<launch::RankLink> link;  // under another launcher; otherwise null
+  std::shared_ptr<launch::RankWatch> link;  // under another launcher; otherwise null
 };
 
 // Joins the store, and links the ranks if another launcher started them. Sets what `world` lacks: which ranks are on

@@ -12,14 +12,12 @@
 #include "launch/first_cause.hpp"
 #include "launch/guardian.hpp"
 #include "launch/job_folder.hpp"
+#include "launch/job_link.hpp"
 #include "launch/job_output.hpp"
-#include "launch/net/address.hpp"
 #include "launch/net/hub.hpp"
-#include "launch/peers.hpp"
 #include "launch/progress.hpp"
 #include "launch/rank_processes.hpp"
 #include "launch/signals.hpp"
-#include "launch/stall_watch.hpp"
 
 namespace ddprun::launch {
 namespace {
@@ -27,26 +25,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// The time from the first failure until the other ranks are killed. Failures that follow from it arrive meanwhile, and
-// one of them may turn out to be the first cause.
-constexpr milliseconds kCollect{100};
-// The longest time between two checks of the ranks, so that a slow rank is named within a few steps; and between two
-// messages about their progress to node 0, which may get them from many nodes.
-constexpr milliseconds kPollInterval{50}, kReport{1000};
-// How old the progress of a rank may be. On one host two checks must agree: ranks do not end a step at the same moment.
-constexpr milliseconds kAgeHere{25}, kAgeOfOthers{1200};
+// The longest time between two checks of the ranks, so that a slow rank is named within a few steps.
+constexpr milliseconds kPollInterval{50};
 // How long a node waits until the others have reported how their ranks ended: longer than it takes to notice a lost
 // node.
 constexpr milliseconds kVerdictLimit = Hub::kSilence + milliseconds(1000);
 
 class Supervisor {
  public:
-  // peers: null if there is one node.
-  Supervisor(const Job& job, Peers* peers)
-      : job_(job),
-        peers_(peers),
-        output_(first_rank(), job.nproc, job.log_dir),
-        stalls_(peers == nullptr ? kAgeHere : kAgeOfOthers) {}
+  Supervisor(const Job& job, JobLink& link)
+      : job_(job), link_(link), output_(link.first_rank(), job.nproc, job.log_dir) {}
 
   Verdict run() {
     Verdict verdict;
@@ -58,12 +46,12 @@ class Supervisor {
       table_ = ProgressTable::create(folder.path(), job_.nproc);
       Guardian guardian(folder.path());
       // If the launcher itself fails (no descriptor, no memory), the destructor of `ranks` ends them.
-      RankProcesses ranks(job_, first_rank(), peers_ == nullptr ? job_.nproc : peers_->world(),
-                          variables(folder.path()), folder.path(), *table_, guardian);
+      RankProcesses ranks(job_, link_.first_rank(), link_.world(), variables(folder.path()), folder.path(), *table_,
+                          guardian);
       ranks_ = &ranks;
       while (ranks.live() > 0) turn(signals);
       drain();
-      wait_for_peers(signals);
+      wait_for_nodes(signals);
       verdict = judge();
       broken_off = verdict.code != ExitCode::ok && (!verdict.stopped || ranks.killed());
     }
@@ -83,19 +71,16 @@ class Supervisor {
   }
 
  private:
-  int first_rank() const { return peers_ == nullptr ? 0 : peers_->first_rank(); }
-
   // Variables of all ranks of this node.
   std::vector<std::string> variables(const std::string& job_dir) const {
     std::vector<std::string> variables = job_.environment;
     if (job_.torchrun_variables) {
-      const std::string address = peers_ == nullptr ? "127.0.0.1" : job_.nodes.master_addr;
-      const int port = peers_ == nullptr ? free_port(address) : peers_->nodes().front().program_port;
-      variables.insert(variables.end(), {"MASTER_ADDR=" + address, "MASTER_PORT=" + std::to_string(port),
+      const int port = link_.nodes().front().program_port;
+      variables.insert(variables.end(), {"MASTER_ADDR=" + job_.nodes.master_addr, "MASTER_PORT=" + std::to_string(port),
                                          "GROUP_RANK=" + std::to_string(job_.nodes.rank),
                                          "GROUP_WORLD_SIZE=" + std::to_string(job_.nodes.count)});
     }
-    if (peers_ == nullptr) return variables;
+    if (job_.nodes.count == 1) return variables;
     if (const auto error = publish(job_dir, kSecretFile, to_hex(job_.nodes.secret))) {
       throw Error(ExitCode::failure, "cannot write into the job's folder " + job_dir + ": " + error.message());
     }
@@ -104,11 +89,10 @@ class Supervisor {
   }
 
   // After the ranks of this node have ended: the first cause may be on another one.
-  void wait_for_peers(Signals& signals) {
-    if (peers_ == nullptr) return;
-    peers_->announce_ends(own_ends());
+  void wait_for_nodes(Signals& signals) {
+    link_.announce_ends(own_ends());
     std::optional<Clock::time_point> limit;
-    while (peers_->connected() && !peers_->have_ended() && !(limit && Clock::now() >= *limit)) {
+    while (link_.connected() && !link_.have_ended() && !(limit && Clock::now() >= *limit)) {
       turn(signals);
       if ((failing_ || ranks_->killed()) && !limit) {
         limit = (may_still_save() ? *kill_at_ : Clock::now()) + kVerdictLimit;
@@ -118,17 +102,18 @@ class Supervisor {
 
   // One iteration of the loop: waits for the first event and handles it.
   void turn(Signals& signals) {
-    std::vector<pollfd> entries{{signals.fd(), POLLIN, 0}};
+    std::vector<pollfd> entries{{signals.fd(), POLLIN, 0}, {link_.fd(), POLLIN, 0}};
     output_.add_to(entries);
     for (int rank = 0; rank < job_.nproc && !output_.full(); ++rank) {  // ranks that print too fast must wait
       for (const UniqueFd* pipe : {&ranks_->child(rank).out, &ranks_->child(rank).err}) {
         if (*pipe) entries.push_back({pipe->get(), POLLIN, 0});
       }
     }
-    if (peers_ != nullptr && peers_->connected()) entries.push_back({peers_->fd(), POLLIN, 0});
     ::poll(entries.data(), entries.size(), poll_timeout());
 
-    receive_from_peers();
+    link_.turn();
+    if (link_.failing()) begin_to_fail();
+    if (const auto signal = link_.stop_signal(); signal && stop_signal_ == 0) on_stop_signal(*signal);
     for (int rank = 0; rank < job_.nproc && !output_.full(); ++rank) output_.read(rank, ranks_->child(rank));
     while (const auto signal = signals.next()) {
       if (*signal == SIGUSR2) ranks_->send(SIGUSR2);
@@ -138,17 +123,6 @@ class Supervisor {
     for (const std::string& stop : ranks_->take_stops()) output_.print("ddprun: " + stop);
     on_time(Clock::now());
     output_.write_some();
-  }
-
-  void receive_from_peers() {
-    if (peers_ == nullptr) return;
-    peers_->turn();
-    if (peers_->failing()) begin_to_fail();
-    for (const RankProgress& rank : peers_->take_stuck()) {  // node 0 has named this rank
-      stalls_.note_hang(rank);
-      ranks_->show_stack(rank.rank);
-    }
-    if (const auto signal = peers_->stop_signal(); signal && stop_signal_ == 0) on_stop_signal(*signal);
   }
 
   int poll_timeout() const {
@@ -179,7 +153,7 @@ class Supervisor {
       in_grace_ = false;
     }
     ranks_->request_collectives(kJobFails);
-    if (peers_ != nullptr) peers_->announce_failing();
+    link_.announce_failing();
   }
 
   void on_stop_signal(int signal) {
@@ -188,7 +162,7 @@ class Supervisor {
       return;
     }
     stop_signal_ = signal == SIGINT ? SIGINT : SIGTERM;
-    if (peers_ != nullptr) peers_->announce_stop(stop_signal_);
+    link_.announce_stop(stop_signal_);
     ranks_->expect_stop_by(stop_signal_);
     if (failing_) return;
     kill_at_ = Clock::now() + job_.grace;
@@ -209,27 +183,17 @@ class Supervisor {
     output_.print("ddprun: stopping: the ranks finish a common step and save (a second signal ends them at once)");
   }
 
-  // On node 0: names the ranks for which the others wait. Other nodes report their progress to node 0.
-  void watch_progress(Clock::time_point now) {
-    if (now < next_report_ || ranks_->killed()) return;
-    next_report_ = now + (job_.nodes.rank == 0 ? kPollInterval : kReport);
+  // Names the ranks for which the others wait.
+  void watch_progress() {
+    if (ranks_->killed()) return;
     std::vector<Progress> own;
     for (int local = 0; local < job_.nproc; ++local) own.push_back(table_->get(local));
-    if (job_.nodes.rank != 0) return peers_->report_progress(own);
-    std::vector<RankProgress> ranks;
-    for (const Progress& progress : own) ranks.push_back({static_cast<int>(ranks.size()), host_name(), progress});
-    const auto others = peers_ == nullptr ? std::vector<RankProgress>() : peers_->progress();
-    ranks.insert(ranks.end(), others.begin(), others.end());
-    for (const StallWatch::Line& line : stalls_.check(ranks, now)) {
-      output_.print("ddprun: " + line.text);
-      if (!line.stuck) continue;
-      ranks_->show_stack(line.stuck->rank);
-      if (peers_ != nullptr) peers_->announce_stuck(*line.stuck);
-    }
+    for (const std::string& line : link_.watch(own, kPollInterval)) output_.print("ddprun: " + line);
+    for (const int rank : link_.take_stuck()) ranks_->show_stack(rank);
   }
 
   void on_time(Clock::time_point now) {
-    watch_progress(now);
+    watch_progress();
     if (!kill_at_ || now < *kill_at_) return;
     if (!ranks_->killed()) grace_ended_ = in_grace_;
     ranks_->kill();
@@ -238,13 +202,13 @@ class Supervisor {
   std::vector<RankEnd> own_ends() const {
     std::vector<RankEnd> ends = ranks_->ends();
     // A rank that was slow to finish may have succeeded all the same.
-    for (RankEnd& end : ends) end.hung = end.killed_by_launcher && stalls_.hangs(end.rank, end.progress);
+    for (RankEnd& end : ends) end.hung = end.killed_by_launcher && link_.hangs(end.rank, end.progress);
     return ends;
   }
 
   Verdict judge() {
     std::vector<RankEnd> ends = own_ends();
-    const auto others = peers_ == nullptr ? std::vector<RankEnd>() : peers_->ends();
+    const auto others = link_.ends();
     ends.insert(ends.end(), others.begin(), others.end());
     const RankEnd* cause = first_cause(ends);
     Verdict verdict;
@@ -277,7 +241,7 @@ class Supervisor {
   }
 
   const Job& job_;
-  Peers* const peers_;
+  JobLink& link_;
   JobOutput output_;
   std::unique_ptr<ProgressTable> table_;
   RankProcesses* ranks_ = nullptr;
@@ -286,14 +250,12 @@ class Supervisor {
   std::optional<Clock::time_point> kill_at_;  // the end of the grace period, or of kCollect
   bool in_grace_ = false;                     // kill_at_ is the end of the grace period
   bool grace_ended_ = false;                  // before all ranks had
-  Clock::time_point next_report_{};
-  StallWatch stalls_;
 };
 
 }  // namespace
 
-Verdict supervise_node(const Job& job, Peers* peers) {
-  return Supervisor(job, peers).run();
+Verdict supervise_node(const Job& job, JobLink& link) {
+  return Supervisor(job, link).run();
 }
 
 }  // namespace ddprun::launch

@@ -1,22 +1,24 @@
 #include "launch/supervisor.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <memory>
 
+#include "launch/job_link.hpp"
 #include "launch/net/address.hpp"
 #include "launch/net/store_server.hpp"
-#include "launch/peers.hpp"
 
 namespace ddprun::launch {
 namespace {
 
-std::unique_ptr<Peers> join_nodes(const Job& job) {
+std::unique_ptr<JobLink> join_nodes(const Job& job) {
   const Nodes& nodes = job.nodes;
   NodeInfo info{host_name(), job.nproc};
   if (job.torchrun_variables && nodes.rank == 0) info.program_port = free_port(nodes.master_addr);
-  return std::make_unique<Peers>(StoreAddress{nodes.master_addr, nodes.master_port, nodes.secret}, nodes.rank,
-                                 nodes.count, info, nodes.timeout);
+  if (nodes.count == 1) return std::make_unique<JobLink>(std::move(info));
+  return std::make_unique<JobLink>(StoreAddress{nodes.master_addr, nodes.master_port, nodes.secret}, nodes.rank,
+                                   nodes.count, info, nodes.timeout);
 }
 
 }  // namespace
@@ -31,17 +33,17 @@ ExitCode supervise(const Job& job) {
                                            job.nodes.master_port, job.nodes.secret);
   }
   for (int restart = 0;; ++restart) {
-    const std::unique_ptr<Peers> peers = several ? join_nodes(job) : nullptr;
-    if (several) restart = peers->starts();  // this launcher may have come later, for a node that was lost
+    const auto link = join_nodes(job);
+    restart = std::max(restart, link->starts());  // this launcher may have come later, for a node that was lost
     Verdict verdict;
     try {
       Job attempt = job;
       attempt.max_restarts -= restart;
       if (restart > 0 && job.before_restart) job.before_restart(attempt, restart);
-      verdict = supervise_node(attempt, peers.get());
+      verdict = supervise_node(attempt, *link);
     } catch (const std::exception& error) {
       const auto* known = dynamic_cast<const Error*>(&error);
-      if (peers != nullptr) peers->fail(known != nullptr ? *known : Error(ExitCode::failure, error.what()));
+      link->fail(known != nullptr ? *known : Error(ExitCode::failure, error.what()));
       throw;
     }
     if (restart >= job.max_restarts || !verdict.may_restart()) return verdict.code;

@@ -17,8 +17,8 @@ namespace ddprun::launch {
 // The nodes of a job: one launcher on each.
 struct Nodes {
   int count = 1;
-  int rank = 0;             // of this node
-  std::string master_addr;  // of node 0: a name or an address that all nodes can reach
+  int rank = 0;                           // of this node
+  std::string master_addr = "127.0.0.1";  // of node 0: a name or an address that all nodes can reach
   int master_port = 0;
   Secret secret;                             // the same on all nodes
   std::chrono::milliseconds timeout{30000};  // until all nodes are there
@@ -82,10 +82,10 @@ struct Verdict {
   bool may_restart() const { return !stopped && (code == ExitCode::failure || code == ExitCode::peer); }
 };
 
-class Peers;  // peers.hpp
+class JobLink;  // job_link.hpp
 
-// Runs the ranks of this node once, prints the verdict and returns it. job.max_restarts: those that are left. peers:
-// null if there is one node. Throws as supervise().
-Verdict supervise_node(const Job& job, Peers* peers);
+// Runs the ranks of this node once, prints the verdict and returns it. job.max_restarts: those that are left. Throws as
+// supervise().
+Verdict supervise_node(const Job& job, JobLink& link);
 
 }  // namespace ddprun::launch

@@ -93,7 +93,7 @@ void Job::meet(const console::NodeOptions& options, const std::string& identity)
   processes.rank = index;
   processes.size = processes_->count();
   link_ =
-      std::make_unique<launch::RankLink>(at_, processes, kConnectLimit, [](ExitCode code, const std::string& cause) {
+      std::make_unique<launch::RankWatch>(at_, processes, kConnectLimit, [](ExitCode code, const std::string& cause) {
         std::_Exit(static_cast<int>(launch::report_failure(code, cause)));  // its ranks end with it
       });
   gather_texts("");  // from here on each process can name one that is killed

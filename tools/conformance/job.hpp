@@ -10,7 +10,7 @@
 #include "base/store.hpp"
 #include "cli/console/node_options.hpp"
 #include "launch/net/connection.hpp"
-#include "launch/rank_link.hpp"
+#include "launch/rank_watch.hpp"
 #include "testing/ranks.hpp"
 #include "tools/lib/job.hpp"
 
@@ -52,7 +52,7 @@ class Job {
   std::unique_ptr<Store> own_store_;  // null: that of the processes
   launch::StoreAddress at_;           // of the store of the ranks, to which they connect themselves
   Store* store_ = nullptr;
-  std::unique_ptr<launch::RankLink> link_;  // ends this process soon after another one
+  std::unique_ptr<launch::RankWatch> link_;  // ends this process soon after another one
   int first_rank_ = 0;
   int ranks_here_ = 1;
   int size_ = 0;

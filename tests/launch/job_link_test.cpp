@@ -1,4 +1,4 @@
-#include "launch/peers.hpp"
+#include "launch/job_link.hpp"
 
 #include <doctest/doctest.h>
 #include <poll.h>
@@ -35,16 +35,16 @@ struct Nodes {
   std::unique_ptr<StoreServer> server = std::make_unique<StoreServer>(std::vector<std::string>{"127.0.0.1"}, 0, secret);
   const StoreAddress address{"127.0.0.1", server->port(), secret};
 
-  std::unique_ptr<Peers> join(int node, int nodes, milliseconds timeout = kLimit) const {
+  std::unique_ptr<JobLink> join(int node, int nodes, milliseconds timeout = kLimit) const {
     return join_at(address, node, nodes, timeout);
   }
-  static std::unique_ptr<Peers> join_at(const StoreAddress& server, int node, int nodes,
-                                        milliseconds timeout = kLimit) {
-    return std::make_unique<Peers>(server, node, nodes, NodeInfo{"host" + std::to_string(node), node + 1}, timeout);
+  static std::unique_ptr<JobLink> join_at(const StoreAddress& server, int node, int nodes,
+                                          milliseconds timeout = kLimit) {
+    return std::make_unique<JobLink>(server, node, nodes, NodeInfo{"host" + std::to_string(node), node + 1}, timeout);
   }
 
-  std::vector<std::unique_ptr<Peers>> join_all(int nodes) const {
-    std::vector<std::unique_ptr<Peers>> all(static_cast<std::size_t>(nodes));
+  std::vector<std::unique_ptr<JobLink>> join_all(int nodes) const {
+    std::vector<std::unique_ptr<JobLink>> all(static_cast<std::size_t>(nodes));
     std::vector<std::thread> threads;
     for (int node = 0; node < nodes; ++node) {
       threads.emplace_back([&, node] { all[static_cast<std::size_t>(node)] = join(node, nodes); });
@@ -55,10 +55,10 @@ struct Nodes {
 };
 
 // Whether `done` comes true at a node, while the other nodes stay alive.
-bool turns_until(Peers& node, const std::vector<Peers*>& others, const std::function<bool()>& done) {
+bool turns_until(JobLink& node, const std::vector<JobLink*>& others, const std::function<bool()>& done) {
   const auto deadline = Clock::now() + kLimit;
   while (!done() && Clock::now() < deadline) {
-    for (Peers* other : others) other->turn();
+    for (JobLink* other : others) other->turn();
     node.turn();
     pollfd entry{node.fd(), POLLIN, 0};
     ::poll(&entry, 1, 20);
@@ -67,7 +67,7 @@ bool turns_until(Peers& node, const std::vector<Peers*>& others, const std::func
 }
 
 // Waits until the node has lost another one, and checks which.
-void check_loss(Peers& node, const std::vector<Peers*>& others, int lost_node) {
+void check_loss(JobLink& node, const std::vector<JobLink*>& others, int lost_node) {
   CHECK(turns_until(node, others, [&] { return node.failing(); }));
   const auto ends = node.ends();
   REQUIRE(ends.size() == 1);
@@ -134,17 +134,16 @@ TEST_CASE("a node receives what another one announces, in that order") {
   both[1]->announce_stuck({1, "", {56, Phase::data, -1}});
   both[1]->announce_stuck({2, "", {}});
   both[1]->announce_stop(15);
-  both[1]->report_progress({{56, Phase::data, -1}, {57, Phase::forward, -1}});
+  both[1]->watch({{56, Phase::data, -1}, {57, Phase::forward, -1}}, milliseconds(0));
   both[1]->announce_ends({end});
   CHECK(turns_until(*both[0], {both[1].get()}, [&] { return both[0]->have_ended(); }));
   CHECK(turns_until(*both[1], {both[0].get()}, [&] { return both[1]->has_announced_ends(); }));
   CHECK(both[0]->stop_signal() == 15);
   CHECK_FALSE(both[0]->failing());
   const auto stuck = both[0]->take_stuck();
-  REQUIRE(stuck.size() == 2);
-  CHECK(stuck[0].rank == 1);
-  CHECK(text(stuck[0].progress) == "step 56 phase data");
-  CHECK(stuck[1].rank == 2);
+  CHECK(stuck == std::vector{1, 2});
+  CHECK(both[0]->hangs(1, {56, Phase::data, -1}));
+  CHECK_FALSE(both[0]->hangs(1, {57, Phase::data, -1}));
   REQUIRE(both[0]->progress().size() == 2);
   CHECK(text(both[0]->progress()[1].progress) == "step 57 phase forward");
   const auto ends = both[0]->ends();
@@ -201,14 +200,14 @@ TEST_CASE("if messages pass in one direction only, both sides lose the other one
     const Nodes nodes;
     Relay relay(nodes.address.port);
     const StoreAddress through_relay{"127.0.0.1", relay.port, nodes.secret};
-    std::unique_ptr<Peers> first, second;
+    std::unique_ptr<JobLink> first, second;
     std::thread joining([&] { first = nodes.join(0, 2); });
     second = Nodes::join_at(through_relay, 1, 2);
     joining.join();
     (to_server ? relay.stop_to_server : relay.stop_to_client) = true;
     const auto cut = Clock::now();
     std::array<milliseconds, 2> noticed{};
-    const auto watch = [&](Peers& node, int lost) {
+    const auto watch = [&](JobLink& node, int lost) {
       check_loss(node, {}, lost);
       noticed[static_cast<std::size_t>(lost)] = std::chrono::duration_cast<milliseconds>(Clock::now() - cut);
     };

@@ -1,5 +1,5 @@
-// The links between ranks that another launcher has started. They do what ddprun's launcher does for its own ranks:
-// they notice lost ranks and hosts, name ranks for which others wait, and find the first cause of a failure.
+// What ddprun's launcher does for its own ranks, for ranks that another launcher has started: notices lost ranks and
+// hosts, names ranks for which others wait, and finds the first cause of a failure.
 #pragma once
 
 #include <atomic>
@@ -16,16 +16,15 @@
 #include <vector>
 
 #include "ddprun/error.hpp"
-#include "launch/peers.hpp"
+#include "launch/job_link.hpp"
 #include "launch/progress.hpp"
-#include "launch/stall_watch.hpp"
 #include "launch/world.hpp"
 
 namespace ddprun::launch {
 
-// A thread of this rank that is connected to the store's server in rank 0. A rank is lost when its connection ends, or
-// has been silent for Hub::kSilence. The functions are thread-safe.
-class RankLink {
+// A thread of this rank with its link to the other ranks, whose server is in rank 0. A rank is lost when its connection
+// ends, or has been silent for Hub::kSilence. The functions are thread-safe.
+class RankWatch {
  public:
   using Clock = std::chrono::steady_clock;
   // The thread calls it with the first cause if this rank still runs kGrace after another rank has failed. It ends the
@@ -33,11 +32,11 @@ class RankLink {
   using Stuck = std::function<void(ExitCode code, const std::string& cause)>;
 
   // Joins the other ranks. Collective. Throws as Connection, and Error(rendezvous) if ranks are missing.
-  RankLink(const StoreAddress& server, const World& world, std::chrono::milliseconds timeout, Stuck stuck);
+  RankWatch(const StoreAddress& server, const World& world, std::chrono::milliseconds timeout, Stuck stuck);
   // Without finish(), the other ranks see a lost rank.
-  ~RankLink();
-  RankLink(const RankLink&) = delete;
-  RankLink& operator=(const RankLink&) = delete;
+  ~RankWatch();
+  RankWatch(const RankWatch&) = delete;
+  RankWatch& operator=(const RankWatch&) = delete;
 
   // The rank sets its progress here, at its local rank.
   ProgressTable& progress() { return *table_; }
@@ -57,7 +56,7 @@ class RankLink {
  private:
   void run();
   Clock::time_point turn(Clock::time_point now);
-  void watch_progress(Clock::time_point now);
+  void watch_progress();
   void announce(std::unique_lock<std::mutex>& lock, const std::vector<RankEnd>& ends);
   std::vector<RankEnd> ends_with(const RankEnd& own) const;
 
@@ -68,10 +67,8 @@ class RankLink {
 
   std::mutex mutex_;  // protects everything below
   std::condition_variable changed_;
-  Peers peers_;
-  StallWatch stalls_{std::chrono::milliseconds(1200)};  // the progress of the other ranks is up to a second old
-  std::future<void> printed_;                           // the last lines about stalls
-  Clock::time_point next_check_{};
+  JobLink link_;
+  std::future<void> printed_;  // the last lines about stalls
   std::optional<Clock::time_point> failing_since_;
   bool has_ended_ = false;  // finish() or failed() was called
   bool quit_ = false;

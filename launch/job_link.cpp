@@ -1,4 +1,4 @@
-#include "launch/peers.hpp"
+#include "launch/job_link.hpp"
 
 #include <unistd.h>
 
@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "launch/net/connection.hpp"
 #include "launch/net/hub.hpp"
 #include "launch/net/protocol.hpp"
 
@@ -18,6 +19,9 @@ using std::chrono::nanoseconds;
 enum class Message : uint64_t { failing, stop, ended, progress, stuck };
 
 constexpr milliseconds kPing{250};
+constexpr milliseconds kReport{1000};  // node 0 may get progress from many nodes
+// How old the progress of a rank may be. On one host two checks must agree: ranks do not end a step at the same moment.
+constexpr milliseconds kAgeHere{25}, kAgeOfOthers{1200};
 constexpr std::size_t kLongestText = 1 << 16;  // for example of a rank's failure
 
 ByteWriter message(Message kind) {
@@ -68,22 +72,25 @@ RankEnd get_end(ByteReader& reader, nanoseconds now) {
 }
 
 nanoseconds this_time() {
-  return Peers::Clock::now().time_since_epoch();
+  return JobLink::Clock::now().time_since_epoch();
 }
 
 }  // namespace
 
-Peers::Peers(const StoreAddress& address, int node, int nodes, const NodeInfo& info, milliseconds timeout)
+JobLink::JobLink(NodeInfo only) : nodes_{std::move(only)}, states_(1), stalls_(kAgeHere) {}
+
+JobLink::JobLink(const StoreAddress& address, int node, int nodes, const NodeInfo& info, milliseconds timeout)
     : node_(static_cast<std::size_t>(node)),
-      connection_(address, Clock::now() + timeout),
-      states_(static_cast<std::size_t>(nodes)) {
+      connection_(std::make_unique<Connection>(address, Clock::now() + timeout)),
+      states_(static_cast<std::size_t>(nodes)),
+      stalls_(kAgeOfOthers) {
   NodeInfo own = info;
-  connection_.send(request(Request::join)
-                       .number(static_cast<uint64_t>(node))
-                       .number(static_cast<uint64_t>(nodes))
-                       .number(static_cast<uint64_t>(timeout.count()))
-                       .text(ByteWriter().fields(fields(own)).bytes()));
-  const std::string payload = connection_.receive(Clock::now() + timeout + kAnswer);
+  connection_->send(request(Request::join)
+                        .number(static_cast<uint64_t>(node))
+                        .number(static_cast<uint64_t>(nodes))
+                        .number(static_cast<uint64_t>(timeout.count()))
+                        .text(ByteWriter().fields(fields(own)).bytes()));
+  const std::string payload = connection_->receive(Clock::now() + timeout + kAnswer);
   ByteReader reader(payload);
   const auto reply = static_cast<Reply>(reader.number());
   if (reply == Reply::late) {
@@ -107,33 +114,36 @@ Peers::Peers(const StoreAddress& address, int node, int nodes, const NodeInfo& i
   last_message_ = last_poll_ = Clock::now();
 }
 
-Peers::~Peers() {
+JobLink::~JobLink() {
   send(request(Request::leave));
 }
 
-void Peers::disconnect() {
-  open_ = false;
-  connection_.close();
+void JobLink::disconnect() {
+  connection_.reset();
 }
 
-int Peers::first_rank(std::size_t node) const {
+int JobLink::fd() const {
+  return connected() ? connection_->fd() : -1;
+}
+
+int JobLink::first_rank(std::size_t node) const {
   int first = 0;
   for (std::size_t before = 0; before < node; ++before) first += nodes_[before].nproc;
   return first;
 }
 
-void Peers::send(const ByteWriter& message) noexcept try {
-  if (open_) connection_.send(message);
+void JobLink::send(const ByteWriter& message) noexcept try {
+  if (connected()) connection_->send(message);
 } catch (const std::exception&) {
   // The connection has ended: receive() notices it.
 }
 
-void Peers::publish(const ByteWriter& message) {
+void JobLink::publish(const ByteWriter& message) {
   send(request(Request::event).text(message.bytes()));
 }
 
-Peers::Clock::time_point Peers::turn() {
-  if (open_) receive();
+JobLink::Clock::time_point JobLink::turn() {
+  if (connected()) receive();
   const auto now = Clock::now();
   if (now >= next_ping_) {
     next_ping_ = now + kPing;
@@ -142,11 +152,11 @@ Peers::Clock::time_point Peers::turn() {
   return std::min(next_ping_, last_message_ + Hub::kSilence + milliseconds(1));
 }
 
-void Peers::receive() {
+void JobLink::receive() {
   bool silent = false;
   try {
     std::string payload;
-    while (connection_.poll(payload)) {
+    while (connection_->poll(payload)) {
       last_message_ = Clock::now();
       ByteReader reader(payload);
       const auto reply = static_cast<Reply>(reader.number());
@@ -171,11 +181,11 @@ void Peers::receive() {
   // The network may still carry messages in the other direction. The server then need not wait for the silence of this
   // node, and its node ends as early.
   if (silent) send(request(Request::silence));
-  open_ = false;
+  disconnect();
   lose(0, silent);
 }
 
-void Peers::read(std::size_t from, const std::string& text) try {
+void JobLink::read(std::size_t from, const std::string& text) try {
   Node& node = states_[from];
   ByteReader reader(text);
   const auto kind = static_cast<Message>(reader.number());
@@ -192,7 +202,8 @@ void Peers::read(std::size_t from, const std::string& text) try {
       return;
     case Message::stuck: {
       const int rank = static_cast<int>(reader.number());
-      stuck_.push_back({rank, "", get_progress(reader)});
+      stalls_.note_hang({rank, "", get_progress(reader)});
+      stuck_.push_back(rank);
       return;
     }
     case Message::ended:
@@ -203,7 +214,7 @@ void Peers::read(std::size_t from, const std::string& text) try {
   lose(from, false);
 }
 
-void Peers::lose(std::size_t which, bool silent) {
+void JobLink::lose(std::size_t which, bool silent) {
   Node& node = states_[which];
   if (node.ended) return;
   RankEnd lost;
@@ -216,26 +227,44 @@ void Peers::lose(std::size_t which, bool silent) {
   failing_ = true;
 }
 
-bool Peers::have_ended() const {
+bool JobLink::have_ended() const {
   for (std::size_t node = 0; node < states_.size(); ++node) {
     if (node != node_ && !states_[node].ended) return false;
   }
   return true;
 }
 
-std::vector<RankEnd> Peers::ends() const {
+std::vector<RankEnd> JobLink::ends() const {
   std::vector<RankEnd> all;
   for (const Node& node : states_) all.insert(all.end(), node.ends.begin(), node.ends.end());
   return all;
 }
 
-void Peers::report_progress(const std::vector<Progress>& ranks) {
-  ByteWriter writer = message(Message::progress);
-  for (Progress progress : ranks) writer.fields(fields(progress));
-  send(request(Request::report).text(writer.bytes()));
+std::vector<std::string> JobLink::watch(const std::vector<Progress>& own, milliseconds interval) {
+  const auto now = Clock::now();
+  if (now < next_watch_) return {};
+  next_watch_ = now + (node_ == 0 ? interval : kReport);
+  if (node_ != 0) {
+    ByteWriter writer = message(Message::progress);
+    for (Progress progress : own) writer.fields(fields(progress));
+    send(request(Request::report).text(writer.bytes()));
+    return {};
+  }
+  std::vector<RankProgress> ranks;
+  for (const Progress& progress : own) ranks.push_back({static_cast<int>(ranks.size()), nodes_[0].host, progress});
+  const auto others = progress();
+  ranks.insert(ranks.end(), others.begin(), others.end());
+  std::vector<std::string> lines;
+  for (StallWatch::Line& line : stalls_.check(ranks, now)) {
+    lines.push_back(std::move(line.text));
+    if (!line.stuck) continue;
+    stuck_.push_back(line.stuck->rank);
+    announce_stuck(*line.stuck);
+  }
+  return lines;
 }
 
-std::vector<RankProgress> Peers::progress() const {
+std::vector<RankProgress> JobLink::progress() const {
   std::vector<RankProgress> all;
   for (std::size_t node = 0; node < states_.size(); ++node) {
     int rank = first_rank(node);
@@ -244,27 +273,27 @@ std::vector<RankProgress> Peers::progress() const {
   return all;
 }
 
-void Peers::announce_failing() {
+void JobLink::announce_failing() {
   publish(message(Message::failing));
 }
 
-void Peers::announce_stop(int signal) {
+void JobLink::announce_stop(int signal) {
   publish(message(Message::stop).number(static_cast<uint64_t>(signal)));
 }
 
-void Peers::announce_stuck(const RankProgress& rank) {
+void JobLink::announce_stuck(const RankProgress& rank) {
   Progress progress = rank.progress;
   publish(message(Message::stuck).number(static_cast<uint64_t>(rank.rank)).fields(fields(progress)));
 }
 
-void Peers::announce_ends(const std::vector<RankEnd>& ends) {
+void JobLink::announce_ends(const std::vector<RankEnd>& ends) {
   ByteWriter writer = message(Message::ended);
   const auto now = this_time();
   for (const RankEnd& end : ends) put_end(writer, end, now);
   publish(writer);
 }
 
-RankEnd Peers::own_end(const Error& error) const {
+RankEnd JobLink::own_end(const Error& error) const {
   RankEnd end;
   end.rank = first_rank();
   end.pid = ::getpid();
@@ -275,7 +304,7 @@ RankEnd Peers::own_end(const Error& error) const {
   return end;
 }
 
-void Peers::fail(const Error& error) {
+void JobLink::fail(const Error& error) {
   announce_failing();
   announce_ends({own_end(error)});
   disconnect();

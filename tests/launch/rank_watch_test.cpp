@@ -1,4 +1,4 @@
-#include "launch/rank_link.hpp"
+#include "launch/rank_watch.hpp"
 
 #include <doctest/doctest.h>
 
@@ -38,14 +38,14 @@ class Ranks {
           const std::lock_guard lock(mutex_);
           stuck_[at] = cause;
         };
-        links_[at] = std::make_unique<RankLink>(address_, world, kLimit, stuck);
+        links_[at] = std::make_unique<RankWatch>(address_, world, kLimit, stuck);
       });
     }
     for (std::thread& thread : threads) thread.join();
   }
   ~Ranks() { links_.clear(); }
 
-  RankLink& operator[](std::size_t rank) { return *links_[rank]; }
+  RankWatch& operator[](std::size_t rank) { return *links_[rank]; }
   void kill(std::size_t rank) { links_[rank].reset(); }
   bool aborted(std::size_t rank) { return links_[rank]->abort_flag()->load() != 0; }
   std::string stuck(std::size_t rank) {
@@ -58,7 +58,7 @@ class Ranks {
   StoreServer server_{{"127.0.0.1"}, 0, secret_};
   const StoreAddress address_{"127.0.0.1", server_.port(), secret_};
   std::mutex mutex_;
-  std::vector<std::unique_ptr<RankLink>> links_;
+  std::vector<std::unique_ptr<RankWatch>> links_;
   std::vector<std::string> stuck_;
 };
 

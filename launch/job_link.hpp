@@ -1,8 +1,9 @@
-// The other nodes of a job, as the supervisor of this node sees them; under another launcher, each rank is a node.
+// This process's link to the other processes of its job: the launchers of its nodes, or the ranks that another launcher
+// has started; each of these ranks is then a node.
 #pragma once
 
 #include <chrono>
-#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,10 +11,13 @@
 
 #include "ddprun/error.hpp"
 #include "launch/first_cause.hpp"
-#include "launch/net/connection.hpp"
+#include "launch/net/secret.hpp"
 #include "launch/stall_watch.hpp"
 
 namespace ddprun::launch {
+
+class ByteWriter;
+class Connection;
 
 // What each node sends to the others when it joins.
 struct NodeInfo {
@@ -22,27 +26,33 @@ struct NodeInfo {
   int program_port = 0;  // node 0: a port for MASTER_PORT of programs that are not ddprun; else 0
 };
 
+// The time from the first failure until the ranks are ended. Failures that follow from it arrive meanwhile, and one of
+// them may turn out to be the first cause.
+inline constexpr std::chrono::milliseconds kCollect{100};
+
 // A connection to the store's server, which passes messages on to the other nodes: all of them, and this one, receive
-// them in the same order. Single-threaded, for a poll loop. No function but the constructor throws.
-class Peers {
+// them in the same order. Single-threaded, for a poll loop. No function but the constructors throws.
+class JobLink {
  public:
   using Clock = std::chrono::steady_clock;
 
+  // Of a job that has no other node: never connected.
+  explicit JobLink(NodeInfo only);
   // Joins the other nodes: blocks until all `nodes` are there, at most `timeout`. Throws as Connection, and
   // Error(rendezvous) that names the missing nodes, another node with the same node rank, or one of another version.
-  Peers(const StoreAddress& address, int node, int nodes, const NodeInfo& info, std::chrono::milliseconds timeout);
-  ~Peers();  // ends the connection without a failure: the other nodes do not see a lost node
-  Peers(const Peers&) = delete;
-  Peers& operator=(const Peers&) = delete;
+  JobLink(const StoreAddress& address, int node, int nodes, const NodeInfo& info, std::chrono::milliseconds timeout);
+  ~JobLink();  // ends the connection without a failure: the other nodes do not see a lost node
+  JobLink(const JobLink&) = delete;
+  JobLink& operator=(const JobLink&) = delete;
 
   const std::vector<NodeInfo>& nodes() const { return nodes_; }
   int first_rank() const { return first_rank(node_); }
   int world() const { return first_rank(nodes_.size()); }
   int starts() const { return starts_; }  // how often the nodes have joined before
 
-  int fd() const { return connection_.fd(); }
   // False once node 0 is lost.
-  bool connected() const { return open_; }
+  bool connected() const { return connection_ != nullptr; }
+  int fd() const;  // for poll(); -1 if it is not connected
   // Ends the connection. The other nodes see a lost node, and their waiting requests to the store throw Error(peer).
   void disconnect();
   // Reads what has arrived, and sends a ping if one is due. Returns when to call it next. A node is lost if its
@@ -58,18 +68,19 @@ class Peers {
   // How the ranks of the other nodes ended, with times on this host's clock.
   std::vector<RankEnd> ends() const;
 
-  // Reports the progress of this node's ranks to node 0, in the order of their local ranks.
-  void report_progress(const std::vector<Progress>& ranks);
+  // Takes the progress of this node's ranks, by local rank. On node 0, every `interval`: returns lines that name the
+  // ranks of all nodes for which others wait. Other nodes report it to node 0 once a second.
+  std::vector<std::string> watch(const std::vector<Progress>& own, std::chrono::milliseconds interval);
   // On node 0: the last reported progress of the other nodes' ranks. Empty on other nodes.
   std::vector<RankProgress> progress() const;
-
-  // Reports to all nodes that the others wait for this rank, which hangs there. Its own node shows its stack.
-  void announce_stuck(const RankProgress& rank);
-  // The ranks that another node has announced since the last call, without their host.
-  std::vector<RankProgress> take_stuck() { return std::exchange(stuck_, {}); }
+  // The ranks that were named since the last call because they hang. Each node shows the stacks of its own.
+  std::vector<int> take_stuck() { return std::exchange(stuck_, {}); }
+  // Whether the rank was named because it hangs, and is still there.
+  bool hangs(int rank, const Progress& progress) const { return stalls_.hangs(rank, progress); }
 
   void announce_failing();
   void announce_stop(int signal);
+  void announce_stuck(const RankProgress& rank);
   void announce_ends(const std::vector<RankEnd>& ends);
   // The end of this node's first rank, if `error` is its cause.
   RankEnd own_end(const Error& error) const;
@@ -90,18 +101,19 @@ class Peers {
   void read(std::size_t from, const std::string& text);
   void lose(std::size_t node, bool silent);
 
-  const std::size_t node_;
-  Connection connection_;
-  bool open_ = true;
+  const std::size_t node_ = 0;
+  std::unique_ptr<Connection> connection_;  // null: there is none any more
   int starts_ = 0;
   std::vector<NodeInfo> nodes_;
   std::vector<Node> states_;          // by node rank; of this node only `ended` is used
   Clock::time_point last_message_{};  // the server's last message
   Clock::time_point last_poll_{};     // the last call of receive()
   Clock::time_point next_ping_{};
+  Clock::time_point next_watch_{};
   bool failing_ = false;
   std::optional<int> stop_signal_;
-  std::vector<RankProgress> stuck_;
+  StallWatch stalls_;
+  std::vector<int> stuck_;
 };
 
 }  // namespace ddprun::launch
