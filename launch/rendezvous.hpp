@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/store.hpp"
-#include "launch/net/connection.hpp"
+#include "launch/net/net_store.hpp"
 #include "launch/world.hpp"
 
 namespace ddprun::launch {

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "ddprun/error.hpp"
-#include "launch/net/connection.hpp"
+#include "launch/net/net_store.hpp"
 
 C10_DECLARE_int(caffe2_log_level);
 

@@ -13,8 +13,8 @@ using std::chrono::milliseconds;
 constexpr uint64_t kLargestJob = 1 << 16;
 constexpr uint64_t kMostMilliseconds = uint64_t{1} << 40;
 
-std::shared_ptr<const std::string> frame(const ByteWriter& payload) {
-  return std::make_shared<const std::string>(frame_header(payload.bytes().size()) + payload.bytes());
+std::shared_ptr<const std::string> shared_frame(const ByteWriter& payload) {
+  return std::make_shared<const std::string>(frame(payload.bytes()));
 }
 
 ByteWriter reply(Reply kind) {
@@ -24,7 +24,7 @@ ByteWriter reply(Reply kind) {
 }
 
 void refuse(const Hub::ClientPtr& client, const std::string& reason) {
-  client->send(frame(reply(Reply::refused).text(reason)));
+  client->send(shared_frame(reply(Reply::refused).text(reason)));
 }
 
 // The reply to calls that have waited too long: which of `size` ranks are missing.
@@ -39,7 +39,7 @@ std::shared_ptr<const std::string> late(const Present& present, uint64_t size) {
       missing.number(rank);
     }
   }
-  return frame(missing);
+  return shared_frame(missing);
 }
 
 }  // namespace
@@ -72,11 +72,11 @@ void Hub::handle(const ClientPtr& client, std::string_view bytes, Clock::time_po
     case Request::leave:
       broken_ = true;
       std::erase_if(joined_, [&](const auto& entry) { return entry.second.client == client; });
-      return client->send(frame(reply(Reply::done)));
+      return client->send(shared_frame(reply(Reply::done)));
     case Request::silence: lose(client, true); return client->close();
     case Request::ping:
       if (const auto node = node_of(client)) joined_.at(*node).time = now;
-      return client->send(frame(reply(Reply::pong)));
+      return client->send(shared_frame(reply(Reply::pong)));
   }
   throw std::out_of_range("an unknown request");
 }
@@ -86,17 +86,17 @@ void Hub::set(const ClientPtr& client, std::string key, std::string value) {
     return refuse(client, "store: the key \"" + key + "\" is set already; each is set once per job");
   }
   if (const auto waiting = getters_.find(key); waiting != getters_.end()) {
-    const auto found = frame(reply(Reply::value).text(value));
+    const auto found = shared_frame(reply(Reply::value).text(value));
     for (const Waiter& waiter : waiting->second) waiter.client->send(found);
     getters_.erase(waiting);
   }
   values_.emplace(std::move(key), std::move(value));
-  client->send(frame(reply(Reply::done)));
+  client->send(shared_frame(reply(Reply::done)));
 }
 
 void Hub::get(const Waiter& waiter, const std::string& key) {
   if (const auto found = values_.find(key); found != values_.end()) {
-    return waiter.client->send(frame(reply(Reply::value).text(found->second)));
+    return waiter.client->send(shared_frame(reply(Reply::value).text(found->second)));
   }
   getters_[key].push_back(waiter);
 }
@@ -123,7 +123,7 @@ void Hub::gather(const Waiter& waiter, const std::string& name, uint64_t rank, u
     writer.text(part.value);
     std::string().swap(part.value);  // no rank asks again
   }
-  const auto values = frame(writer);
+  const auto values = shared_frame(writer);
   for (const Waiter& each : all.waiters) each.client->send(values);
   all.waiters.clear();
 }
@@ -178,14 +178,14 @@ void Hub::start(Clock::time_point now) {
     node.time = now;
     writer.text(node.info);
   }
-  const auto started = frame(writer);
+  const auto started = shared_frame(writer);
   for (const auto& [rank, node] : joined_) node.client->send(started);
 }
 
 void Hub::pass_on(const ClientPtr& client, const std::string& text, bool only_node0) {
   const auto from = node_of(client);
   if (!from) throw std::out_of_range("an event of a node that has not joined");
-  const auto event = frame(reply(Reply::event).number(*from).text(text));
+  const auto event = shared_frame(reply(Reply::event).number(*from).text(text));
   for (const auto& [rank, node] : joined_) {
     if (rank == 0 || !only_node0) node.client->send(event);
   }
@@ -200,13 +200,13 @@ void Hub::lose(const ClientPtr& client, bool silent) {
   if (!rank) return;
   joined_.erase(*rank);
   broken_ = true;
-  const auto lost = frame(reply(Reply::lost).number(*rank).number(silent));
+  const auto lost = shared_frame(reply(Reply::lost).number(*rank).number(silent));
   for (const auto& [other, node] : joined_) node.client->send(lost);
   fail_waiters("lost " + client->address());
 }
 
 void Hub::fail_waiters(const std::string& reason) {
-  const auto failed = frame(reply(Reply::failed).text(reason));
+  const auto failed = shared_frame(reply(Reply::failed).text(reason));
   for (auto& [key, waiters] : getters_) {
     for (const Waiter& waiter : waiters) waiter.client->send(failed);
   }
@@ -228,7 +228,7 @@ void Hub::sweep(Clock::time_point now) {
     });
   };
   for (auto& [key, waiters] : getters_) {
-    expire(waiters, [] { return frame(reply(Reply::late)); });
+    expire(waiters, [] { return shared_frame(reply(Reply::late)); });
   }
   std::erase_if(getters_, [](const auto& entry) { return entry.second.empty(); });
   for (auto& [name, gather] : gathers_) {

@@ -1,4 +1,4 @@
-#include "launch/net/connection.hpp"
+#include "launch/net/net_store.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -7,6 +7,7 @@
 
 #include "ddprun/error.hpp"
 #include "launch/net/address.hpp"
+#include "launch/net/connection.hpp"
 #include "launch/net/protocol.hpp"
 #include "launch/net/store_server.hpp"
 

@@ -8,54 +8,53 @@ namespace ddprun::launch {
 
 static_assert(kNonceBytes == kSecretBytes);
 
-std::string make_nonce() {
-  return make_secret();
+Greeting::Result Greeting::step(std::string& received, std::string& reply) {
+  const bool is_client = side_ == Side::client;
+  if (is_client && !std::exchange(has_begun_, true)) reply.append(kHello).append(nonce_);
+  if (other_nonce_.empty()) {
+    if (!kHello.starts_with(std::string_view(received).substr(0, kHello.size()))) return Result::not_a_store;
+    if (received.size() < kFirstBytes) return Result::incomplete;
+    other_nonce_ = received.substr(kHello.size(), kNonceBytes);
+    received.erase(0, kFirstBytes);
+    if (!is_client) reply.append(kHello).append(nonce_).append(proof("server"));
+  }
+  if (received.size() < kProofBytes) return Result::incomplete;
+  const std::string expected = proof(is_client ? "server" : "client");
+  if (CRYPTO_memcmp(received.data(), expected.data(), kProofBytes) != 0) return Result::other_secret;
+  received.erase(0, kProofBytes);
+  if (is_client) reply.append(proof("client"));
+  return Result::complete;
 }
 
-std::string proof(const Secret& secret, std::string_view role, std::string_view client_nonce,
-                  std::string_view server_nonce) {
+std::string Greeting::proof(std::string_view role) const {
+  const bool is_client = side_ == Side::client;
   std::string message(role);
-  message.append(client_nonce).append(server_nonce);
+  message.append(is_client ? nonce_ : other_nonce_).append(is_client ? other_nonce_ : nonce_);
   std::string result(kProofBytes, '\0');
   unsigned length = 0;
-  HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
+  HMAC(EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()),
        reinterpret_cast<const unsigned char*>(message.data()), message.size(),
        reinterpret_cast<unsigned char*>(result.data()), &length);
   return result;
 }
 
-bool equal_proofs(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+std::string frame(std::string_view payload) {
+  std::string frame;
+  for (std::size_t byte = 0; byte < kHeaderBytes; ++byte) frame += static_cast<char>(payload.size() >> 8 * byte & 0xff);
+  return frame.append(payload);
 }
 
-Answer check_answer(std::string_view received, const Secret& secret, std::string_view client_nonce) {
-  if (!kHello.starts_with(received.substr(0, kHello.size()))) return Answer::not_a_store;
-  if (received.size() < kAnswerBytes) return Answer::incomplete;
-  const std::string_view server_nonce = received.substr(kHello.size(), kNonceBytes);
-  const std::string expected = proof(secret, "server", client_nonce, server_nonce);
-  return equal_proofs(received.substr(kFirstBytes, kProofBytes), expected) ? Answer::right : Answer::other_secret;
-}
-
-std::string frame_header(std::size_t payload) {
-  std::string header;
-  for (int shift = 0; shift < 32; shift += 8) header += static_cast<char>(payload >> shift & 0xff);
-  return header;
-}
-
-uint32_t frame_length(std::string_view header) {
+bool take_frame(std::string& received, std::string& payload, uint32_t most) {
+  if (received.size() < kHeaderBytes) return false;
   uint32_t length = 0;
-  for (unsigned byte = 0; byte < 4; ++byte)
-    length |= static_cast<uint32_t>(static_cast<unsigned char>(header[byte])) << 8 * byte;
-  return length;
-}
-
-bool take_frame(std::string& received, std::string& payload) {
-  const std::size_t header = frame_header(0).size();
-  if (received.size() < header) return false;
-  const std::size_t length = frame_length(received);
-  if (received.size() < header + length) return false;
-  payload = received.substr(header, length);
-  received.erase(0, header + length);
+  for (std::size_t byte = 0; byte < kHeaderBytes; ++byte) {
+    length |= static_cast<uint32_t>(static_cast<unsigned char>(received[byte])) << 8 * byte;
+  }
+  if (length > most) throw std::out_of_range("a frame is too long");
+  if (received.size() - kHeaderBytes < length) return false;
+  payload = received.substr(kHeaderBytes, length);
+  received.erase(0, kHeaderBytes + length);
+  if (received.empty()) std::string().swap(received);  // a long frame must not occupy memory for good
   return true;
 }
 

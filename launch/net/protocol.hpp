@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "launch/net/bytes.hpp"
 #include "launch/net/secret.hpp"
@@ -22,7 +23,7 @@ inline constexpr std::string_view kHello = "ddpstor2";  // changes when the prot
 inline constexpr std::size_t kNonceBytes = 32;
 inline constexpr std::size_t kProofBytes = 32;
 inline constexpr std::size_t kFirstBytes = kHello.size() + kNonceBytes;
-inline constexpr std::size_t kAnswerBytes = kFirstBytes + kProofBytes;
+inline constexpr std::size_t kHeaderBytes = 4;       // of a frame
 inline constexpr uint32_t kLongestFrame = 64 << 20;  // of a client; the values of a gather are longer together
 
 enum class Request : uint64_t {
@@ -50,21 +51,34 @@ inline ByteWriter request(Request kind) {
 // How long a client waits for an answer, beyond the time that the request itself may take.
 inline constexpr std::chrono::milliseconds kAnswer{5000};
 
-std::string make_nonce();
-std::string proof(const Secret& secret, std::string_view role, std::string_view client_nonce,
-                  std::string_view server_nonce);
-// In constant time.
-bool equal_proofs(std::string_view a, std::string_view b);
+// One side's part of the proof of the secret. Without a socket, so that it can be tested by itself.
+class Greeting {
+ public:
+  enum class Side { client, server };
+  enum class Result { incomplete, not_a_store, other_secret, complete };
 
-// What a client has received of the server's answer to its greeting. `right` and `other_secret`: all of it.
-enum class Answer { incomplete, not_a_store, other_secret, right };
-Answer check_answer(std::string_view received, const Secret& secret, std::string_view client_nonce);
+  Greeting(Side side, Secret secret, std::string nonce = make_secret())
+      : side_(side), secret_(std::move(secret)), nonce_(std::move(nonce)) {}
 
-// The length in front of a payload.
-std::string frame_header(std::size_t payload);
-uint32_t frame_length(std::string_view header);
-// Moves the first frame's payload from `received` to `payload`; false if the frame is not there as a whole. For
-// clients: the frames of the server may be longer than kLongestFrame.
-bool take_frame(std::string& received, std::string& payload);
+  // Takes its part from the beginning of `received`, and adds to `reply` what must be sent now. A client calls it first
+  // before anything has come.
+  Result step(std::string& received, std::string& reply);
+
+ private:
+  std::string proof(std::string_view role) const;
+
+  const Side side_;
+  const Secret secret_;
+  const std::string nonce_;
+  std::string other_nonce_;
+  bool has_begun_ = false;
+};
+
+// The payload after its length.
+std::string frame(std::string_view payload);
+// Moves the first frame's payload from `received` to `payload`; false if the frame is not there as a whole. Throws
+// std::out_of_range if its payload has more than `most` bytes. The frames of the server may be longer than
+// kLongestFrame.
+bool take_frame(std::string& received, std::string& payload, uint32_t most = UINT32_MAX);
 
 }  // namespace ddprun::launch

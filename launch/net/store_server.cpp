@@ -1,6 +1,5 @@
 #include "launch/net/store_server.hpp"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
@@ -9,7 +8,6 @@
 #include <boost/asio.hpp>
 
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <deque>
 #include <optional>
@@ -18,8 +16,8 @@
 
 #include "ddprun/error.hpp"
 #include "launch/net/address.hpp"
+#include "launch/net/connection.hpp"
 #include "launch/net/hub.hpp"
-#include "launch/net/protocol.hpp"
 
 namespace ddprun::launch {
 namespace {
@@ -34,101 +32,56 @@ constexpr milliseconds kHandshakeLimit{2000};
 constexpr milliseconds kSweep{50};
 constexpr milliseconds kLastWords{500};
 
-// Boost.Asio 1.74 does not: a process that outlives this one would keep the port.
-void close_in_children(int socket) {
-  ::fcntl(socket, F_SETFD, FD_CLOEXEC);
-}
-
 }  // namespace
 
-// One connection. It proves the secret first; from then on it is a client of the hub.
+// One connection. Once it has proved the secret, it is a client of the hub.
 class StoreSession : public HubClient, public std::enable_shared_from_this<StoreSession> {
  public:
   StoreSession(tcp::socket socket, Hub& hub, const Secret& secret)
-      : socket_(std::move(socket)), hub_(hub), secret_(secret), begin_(Clock::now()) {
-    error_code ignored;
-    socket_.set_option(tcp::no_delay(true), ignored);
-    const auto peer = socket_.remote_endpoint(ignored);
-    address_ = ignored ? "an unknown address" : peer.address().to_string();
+      : connection_(std::move(socket), secret), hub_(hub), begin_(Clock::now()) {
+    error_code error;
+    const auto peer = connection_.socket().remote_endpoint(error);
+    address_ = error ? "an unknown address" : peer.address().to_string();
   }
 
-  void start() {
-    const auto self = shared_from_this();
-    asio::async_read(socket_, asio::buffer(first_), [self](error_code error, std::size_t) {
-      if (!error && std::string_view(self->first_.data(), kHello.size()) == kHello) {
-        self->answer();
-      } else {
-        self->close();
-      }
+  void read() {
+    connection_.socket().async_wait(tcp::socket::wait_read, [self = shared_from_this()](error_code error) {
+      error ? self->end() : self->handle();
     });
   }
 
-  bool is_known() const { return known_; }
-  bool is_open() const { return socket_.is_open(); }
-  // Whether all that arrived is handled, and all answers are sent.
-  bool is_idle() const {
-    error_code ignored;
-    return queue_.empty() && socket_.available(ignored) == 0;
-  }
+  bool is_known() const { return connection_.is_proved(); }
+  bool is_open() const { return connection_.socket().is_open(); }
+  bool is_idle() const { return connection_.is_idle(); }
   Clock::time_point begin() const { return begin_; }
 
   void send(std::shared_ptr<const std::string> frame) override {
-    queue_.push_back(std::move(frame));
-    if (queue_.size() == 1) write();
+    connection_.queue(std::move(frame));
+    if (!is_writing_) write();
   }
   void close() override {
     error_code ignored;
-    socket_.close(ignored);
+    connection_.socket().close(ignored);
   }
   std::string address() const override { return address_; }
 
  private:
-  void answer() {
-    client_nonce_.assign(first_.data() + kHello.size(), kNonceBytes);
-    server_nonce_ = make_nonce();
-    queue_.push_back(std::make_shared<const std::string>(std::string(kHello) + server_nonce_ +
-                                                         proof(secret_, "server", client_nonce_, server_nonce_)));
-    write();
-    const auto self = shared_from_this();
-    asio::async_read(socket_, asio::buffer(proof_), [self](error_code error, std::size_t) {
-      const std::string expected = proof(self->secret_, "client", self->client_nonce_, self->server_nonce_);
-      if (error || !equal_proofs(expected, {self->proof_.data(), self->proof_.size()})) return self->close();
-      self->known_ = true;
-      self->read();
-    });
-  }
-
-  void read() {
-    const auto self = shared_from_this();
-    asio::async_read(socket_, asio::buffer(header_), [self](error_code error, std::size_t) {
-      const uint32_t length = error ? 0 : frame_length({self->header_.data(), self->header_.size()});
-      if (error || length > kLongestFrame) return self->end();
-      self->payload_.resize(length);
-      asio::async_read(self->socket_, asio::buffer(self->payload_),
-                       [self](error_code failed, std::size_t) { failed ? self->end() : self->handle(); });
-    });
-  }
-
-  void handle() {
-    try {
-      hub_.handle(shared_from_this(), payload_, Clock::now());
-    } catch (const std::exception&) {
-      return end();
-    }
-    if (payload_.capacity() > (1 << 16)) std::string().swap(payload_);
+  void handle() try {
+    for (std::string payload; connection_.poll(payload);) hub_.handle(shared_from_this(), payload, Clock::now());
     read();
+  } catch (const std::exception&) {
+    end();
   }
 
-  void write() {
-    const auto self = shared_from_this();
-    asio::async_write(socket_, asio::buffer(*queue_.front()), [self](error_code error, std::size_t) {
-      self->queue_.pop_front();
-      if (error) {
-        self->queue_.clear();
-        return self->end();
-      }
-      if (!self->queue_.empty()) self->write();
+  // The hub may be in the middle of something: after an error it learns from end() that this client is gone.
+  void write() try {
+    is_writing_ = !connection_.write_some();
+    if (!is_writing_) return;
+    connection_.socket().async_wait(tcp::socket::wait_write, [self = shared_from_this()](error_code error) {
+      if (!error) self->write();
     });
+  } catch (const Error&) {
+    close();
   }
 
   void end() {
@@ -136,18 +89,11 @@ class StoreSession : public HubClient, public std::enable_shared_from_this<Store
     hub_.leave(shared_from_this());
   }
 
-  tcp::socket socket_;
+  Connection connection_;
   Hub& hub_;
-  const Secret& secret_;
   const Clock::time_point begin_;
   std::string address_;
-  bool known_ = false;
-  std::array<char, kFirstBytes> first_{};
-  std::array<char, kProofBytes> proof_{};
-  std::string client_nonce_, server_nonce_;
-  std::array<char, 4> header_{};
-  std::string payload_;
-  std::deque<std::shared_ptr<const std::string>> queue_;
+  bool is_writing_ = false;  // the kernel takes no more now
 };
 
 namespace {
@@ -211,12 +157,11 @@ class StoreServer::Server {
     acceptor.async_accept([this, &acceptor](error_code error, tcp::socket socket) {
       if (error == asio::error::operation_aborted) return;
       if (!error) {
-        close_in_children(socket.native_handle());
         make_place();
         const auto session = std::make_shared<StoreSession>(std::move(socket), hub_, secret_);
         sessions_.insert(session);
         unknown_.push_back(session);
-        session->start();
+        session->read();
         return accept(acceptor);
       }
       drop_oldest();  // no descriptor left

@@ -21,9 +21,9 @@ class Client final : public HubClient {
  public:
   void send(std::shared_ptr<const std::string> frame) override {
     fuzz::require(open, "a client that has left gets nothing");
-    const std::size_t header = frame_header(0).size();
-    fuzz::require(frame->size() >= header + 8 && frame_length(*frame) == frame->size() - header, "a reply is a frame");
-    const auto kind = ByteReader(std::string_view(*frame).substr(header)).number();
+    std::string received = *frame, payload;
+    fuzz::require(take_frame(received, payload) && received.empty() && payload.size() >= 8, "a reply is a frame");
+    const auto kind = ByteReader(payload).number();
     fuzz::require(kind <= static_cast<uint64_t>(Reply::pong), "a reply has a known kind");
   }
   void close() override { open = false; }
@@ -34,20 +34,19 @@ class Client final : public HubClient {
 
 // A client reads what a server answers, in pieces.
 void read_as_client(std::string_view input) {
-  static const std::string nonce(kNonceBytes, 'c');
-  std::string received;
-  Answer answer = Answer::incomplete;
-  while (answer == Answer::incomplete && !input.empty()) {
+  Greeting greeting(Greeting::Side::client, "secret", std::string(kNonceBytes, 'c'));
+  std::string received, reply;
+  auto result = Greeting::Result::incomplete;
+  while (result == Greeting::Result::incomplete && !input.empty()) {
     received += input.substr(0, 7);
     input.remove_prefix(std::min<std::size_t>(7, input.size()));
-    answer = check_answer(received, "secret", nonce);
+    result = greeting.step(received, reply);
   }
-  if (answer != Answer::right) return;
-  received.erase(0, kAnswerBytes);
+  if (result != Greeting::Result::complete) return;
   received += input;
   const std::string all = received;
   std::string again, payload;
-  while (take_frame(received, payload)) again += frame_header(payload.size()) + payload;
+  while (take_frame(received, payload)) again += frame(payload);
   fuzz::require(again + received == all, "frames are read in order and completely");
 }
 

@@ -17,9 +17,7 @@ using namespace std::chrono_literals;
 
 class Client : public HubClient {
  public:
-  void send(std::shared_ptr<const std::string> frame) override {
-    frames.push_back(frame->substr(frame_header(0).size()));
-  }
+  void send(std::shared_ptr<const std::string> frame) override { frames.push_back(frame->substr(kHeaderBytes)); }
   void close() override { closed = true; }
   std::string address() const override { return "10.0.0.2"; }
 

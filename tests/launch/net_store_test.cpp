@@ -1,4 +1,4 @@
-#include "launch/net/connection.hpp"
+#include "launch/net/net_store.hpp"
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@
 
 #include "base/unique_fd.hpp"
 #include "ddprun/error.hpp"
-#include "launch/net/protocol.hpp"
+#include "launch/net/connection.hpp"
 #include "launch/net/store_server.hpp"
 #include "support/error_of.hpp"
 #include "support/text.hpp"

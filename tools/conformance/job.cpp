@@ -6,7 +6,7 @@
 
 #include "ddprun/error.hpp"
 #include "launch/failure.hpp"
-#include "launch/net/connection.hpp"
+#include "launch/net/net_store.hpp"
 #include "launch/rendezvous.hpp"
 #include "tools/conformance/suite.hpp"
 

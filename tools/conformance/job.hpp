@@ -9,7 +9,7 @@
 
 #include "base/store.hpp"
 #include "cli/console/node_options.hpp"
-#include "launch/net/connection.hpp"
+#include "launch/net/net_store.hpp"
 #include "launch/rank_watch.hpp"
 #include "testing/ranks.hpp"
 #include "tools/lib/job.hpp"

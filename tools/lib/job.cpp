@@ -10,7 +10,7 @@
 #include "ddprun/error.hpp"
 #include "launch/first_cause.hpp"
 #include "launch/net/address.hpp"
-#include "launch/net/connection.hpp"
+#include "launch/net/net_store.hpp"
 #include "launch/rendezvous.hpp"
 
 namespace ddprun::tools {

@@ -13,7 +13,7 @@
 
 #include "base/store.hpp"
 #include "cli/console/node_options.hpp"
-#include "launch/net/connection.hpp"
+#include "launch/net/net_store.hpp"
 #include "launch/world.hpp"
 #include "tools/lib/process.hpp"
 
