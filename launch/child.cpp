@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/file.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::launch {
@@ -76,13 +77,19 @@ Child spawn(const std::vector<std::string>& command, const std::vector<std::stri
   });
   failed.write.reset();
   int error = 0;
-  ssize_t got = 0;
-  while ((got = ::read(failed.read.get(), &error, sizeof error)) < 0 && errno == EINTR) {
+  std::string bytes;
+  if (read_all(failed.read.get(), bytes) != 0 || bytes.copy(reinterpret_cast<char*>(&error), sizeof error) == 0) {
+    return child;
   }
-  if (got <= 0) return child;
-  while (::waitpid(child.pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  wait_for(child.pid);
   fail_to_start(command[0] + ": ", error);
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {

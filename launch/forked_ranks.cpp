@@ -1,11 +1,9 @@
 #include "launch/forked_ranks.hpp"
 
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -28,19 +26,17 @@ std::string packed(const Words& environment) {
 }
 
 // "" if the launcher does not need this rank.
-std::string read_orders(int pipe) {
-  FILE* const orders = ::fdopen(pipe, "r");
-  std::string size(8, '\0'), text;
-  if (std::fread(size.data(), 1, size.size(), orders) != size.size()) return "";
-  text.resize(ByteReader(size).number());
-  if (std::fread(text.data(), 1, text.size(), orders) != text.size()) return "";
-  std::fclose(orders);
-  return text;
+std::string read_orders(const UniqueFd& pipe) {
+  std::string size, text;
+  if (read_all(pipe.get(), size, 8) != 0 || size.size() != 8) return "";
+  const uint64_t bytes = ByteReader(size).number();
+  return read_all(pipe.get(), text, bytes) == 0 && text.size() == bytes ? text : "";
 }
 
 // The process that waits, and then is a rank.
-void be_rank(int pipe, const ForkedRanks::Main& main) {
+void be_rank(UniqueFd pipe, const ForkedRanks::Main& main) {
   const std::string text = read_orders(pipe);
+  pipe.reset();
   if (text.empty()) return;
   ByteReader orders(text);
   Words environment;
@@ -62,7 +58,7 @@ ForkedRanks::ForkedRanks(int count, const Main& main) {
     Child child = fork_child([&] {
       waiting_.clear();  // closes the pipes of the others
       orders.write.reset();
-      be_rank(orders.read.get(), main);
+      be_rank(std::move(orders.read), main);
     });
     waiting_.push_back({std::move(child), std::move(orders.write)});
   }
@@ -72,8 +68,7 @@ ForkedRanks::ForkedRanks(int count, const Main& main) {
 ForkedRanks::~ForkedRanks() {
   for (const Waiting& one : waiting_) {
     ::kill(one.child.pid, SIGKILL);
-    while (::waitpid(one.child.pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    wait_for(one.child.pid);
   }
 }
 

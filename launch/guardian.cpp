@@ -1,7 +1,6 @@
 #include "launch/guardian.hpp"
 
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -61,8 +60,7 @@ Guardian::Guardian(const std::string& job_dir) {
 
 Guardian::~Guardian() {
   pipe_.reset();
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  wait_for(pid_);
 }
 
 void Guardian::notify(pid_t message) const {

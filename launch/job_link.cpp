@@ -92,12 +92,11 @@ JobLink::JobLink(const StoreAddress& address, int node, int nodes, const NodeInf
                         .text(ByteWriter().fields(fields(own)).bytes()));
   const std::string payload = connection_->receive(Clock::now() + timeout + kAnswer);
   ByteReader reader(payload);
-  const auto reply = static_cast<Reply>(reader.number());
+  const Reply reply = reply_kind(reader);
   if (reply == Reply::late) {
-    std::string missing;
-    while (!reader.empty()) missing += (missing.empty() ? "" : ", ") + std::to_string(reader.number());
     throw Error(ExitCode::rendezvous, "waited " + std::to_string(timeout.count()) + " ms for all " +
-                                          std::to_string(nodes) + " nodes; these --node-rank did not come: " + missing);
+                                          std::to_string(nodes) +
+                                          " nodes; these --node-rank did not come: " + missing_ranks(reader));
   }
   if (reply != Reply::started) throw Error(ExitCode::rendezvous, reader.text());
   starts_ = static_cast<int>(reader.number());
@@ -144,6 +143,7 @@ void JobLink::publish(const ByteWriter& message) {
 
 JobLink::Clock::time_point JobLink::turn() {
   if (connected()) receive();
+  if (!connected()) return Clock::time_point::max();
   const auto now = Clock::now();
   if (now >= next_ping_) {
     next_ping_ = now + kPing;
@@ -159,7 +159,7 @@ void JobLink::receive() {
     while (connection_->poll(payload)) {
       last_message_ = Clock::now();
       ByteReader reader(payload);
-      const auto reply = static_cast<Reply>(reader.number());
+      const Reply reply = reply_kind(reader);
       if (reply != Reply::event && reply != Reply::lost) continue;
       const std::size_t node = reader.number();
       if (node >= states_.size()) continue;

@@ -44,10 +44,10 @@ class Supervisor {
       remove_stale_job_folders(job_folder_base());
       JobFolder folder;
       table_ = ProgressTable::create(folder.path(), job_.nproc);
+      if (job_.nodes.count > 1) write_secret(folder.path());
       Guardian guardian(folder.path());
       // If the launcher itself fails (no descriptor, no memory), the destructor of `ranks` ends them.
-      RankProcesses ranks(job_, link_.first_rank(), link_.world(), variables(folder.path()), folder.path(), *table_,
-                          guardian);
+      RankProcesses ranks(job_, link_, folder.path(), *table_, guardian);
       ranks_ = &ranks;
       while (ranks.live() > 0) turn(signals);
       drain();
@@ -71,21 +71,11 @@ class Supervisor {
   }
 
  private:
-  // Variables of all ranks of this node.
-  std::vector<std::string> variables(const std::string& job_dir) const {
-    std::vector<std::string> variables = job_.environment;
-    if (job_.torchrun_variables) {
-      const int port = link_.nodes().front().program_port;
-      variables.insert(variables.end(), {"MASTER_ADDR=" + job_.nodes.master_addr, "MASTER_PORT=" + std::to_string(port),
-                                         "GROUP_RANK=" + std::to_string(job_.nodes.rank),
-                                         "GROUP_WORLD_SIZE=" + std::to_string(job_.nodes.count)});
+  // The ranks need it for the store.
+  void write_secret(const std::string& folder) const {
+    if (const auto error = publish(folder, kSecretFile, to_hex(job_.nodes.secret))) {
+      throw Error(ExitCode::failure, "cannot write into the job's folder " + folder + ": " + error.message());
     }
-    if (job_.nodes.count == 1) return variables;
-    if (const auto error = publish(job_dir, kSecretFile, to_hex(job_.nodes.secret))) {
-      throw Error(ExitCode::failure, "cannot write into the job's folder " + job_dir + ": " + error.message());
-    }
-    variables.push_back("DDPRUN_STORE=" + job_.nodes.master_addr + ":" + std::to_string(job_.nodes.master_port));
-    return variables;
   }
 
   // After the ranks of this node have ended: the first cause may be on another one.

@@ -2,6 +2,7 @@
 // step, phase and bucket of a rank that died, and requests the ranks to stop.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -31,17 +32,31 @@ class ProgressTable {
   static std::unique_ptr<ProgressTable> open(const std::string& job_dir, int size);
   // In memory of this process, for ranks without ddprun's launcher.
   static std::unique_ptr<ProgressTable> in_memory(int size);
-  virtual ~ProgressTable() = default;
+  ~ProgressTable();
+  ProgressTable(const ProgressTable&) = delete;
+  ProgressTable& operator=(const ProgressTable&) = delete;
 
   // Does not change own_us.
-  virtual void set(int rank, Progress progress) = 0;
-  virtual void set_own_us(int rank, int64_t microseconds) = 0;
-  virtual Progress get(int rank) const = 0;
+  void set(int rank, Progress progress);
+  void set_own_us(int rank, int64_t microseconds);
+  Progress get(int rank) const;
 
   // Requests all ranks of the job to stop and save. The ranks agree on the last step (train/loop/agreement.hpp). A rank
   // that has agreed to stop also calls it, so that the launcher knows.
-  virtual void request_stop() = 0;
-  virtual bool stop_requested() const = 0;
+  void request_stop();
+  bool stop_requested() const;
+
+ private:
+  struct Header;
+  struct Slot;
+
+  // path: "" for memory without a file.
+  ProgressTable(const std::string& path, int size, bool create);
+  Slot& slot(int rank) const;
+
+  const int size_;
+  const std::size_t bytes_;
+  Header* header_ = nullptr;  // the slots follow it
 };
 
 }  // namespace ddprun::launch

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <fstream>
 #include <sstream>
@@ -20,18 +19,25 @@ namespace {
 
 constexpr std::chrono::milliseconds kStoppedLimit{2000};  // for a rank under SIGSTOP
 
-// `added`, and what differs between the ranks.
-std::vector<std::string> environment_of(const Job& job, int local, int first, int world, const std::string& folder,
-                                        std::vector<std::string> added) {
+std::vector<std::string> environment_of(const Job& job, const JobLink& link, int local, const std::string& folder) {
+  const Nodes& nodes = job.nodes;
+  std::vector<std::string> added = job.environment;
   const auto add = [&](const std::string& name, const std::string& value) { added.push_back(name + "=" + value); };
   for (const char* prefix : {"DDPRUN_", ""}) {
     const std::string names = prefix;
     if (names.empty() && !job.torchrun_variables) continue;
-    add(names + "RANK", std::to_string(first + local));
-    add(names + "WORLD_SIZE", std::to_string(world));
+    add(names + "RANK", std::to_string(link.first_rank() + local));
+    add(names + "WORLD_SIZE", std::to_string(link.world()));
     add(names + "LOCAL_RANK", std::to_string(local));
     add(names + "LOCAL_WORLD_SIZE", std::to_string(job.nproc));
   }
+  if (job.torchrun_variables) {
+    add("MASTER_ADDR", nodes.master_addr);
+    add("MASTER_PORT", std::to_string(link.nodes().front().program_port));
+    add("GROUP_RANK", std::to_string(nodes.rank));
+    add("GROUP_WORLD_SIZE", std::to_string(nodes.count));
+  }
+  if (nodes.count > 1) add("DDPRUN_STORE", nodes.master_addr + ":" + std::to_string(nodes.master_port));
   add("DDPRUN_JOB_DIR", folder);
   if (const int columns = columns_of(STDERR_FILENO); columns > 0) add("DDPRUN_TTY", std::to_string(columns));
   return environment_with(added);
@@ -61,9 +67,9 @@ int64_t oom_kills(const std::string& cgroup, const std::string& mount) {
   return 0;
 }
 
-RankProcesses::RankProcesses(const Job& job, int first, int world, const std::vector<std::string>& environment,
-                             std::string folder, const ProgressTable& table, const Guardian& guardian)
-    : first_(first),
+RankProcesses::RankProcesses(const Job& job, const JobLink& link, std::string folder, const ProgressTable& table,
+                             const Guardian& guardian)
+    : first_(link.first_rank()),
       folder_(std::move(folder)),
       table_(table),
       guardian_(guardian),
@@ -71,7 +77,7 @@ RankProcesses::RankProcesses(const Job& job, int first, int world, const std::ve
       users_program_(job.torchrun_variables) {
   try {
     for (int local = 0; local < job.nproc; ++local) {
-      const auto variables = environment_of(job, local, first, world, folder_, environment);
+      const auto variables = environment_of(job, link, local, folder_);
       std::optional<Child> child;
       if (job.forked) child = job.forked->start(variables, [&](pid_t pid) { guardian_.entrust(pid); });
       if (!child) child = spawn(job.command, variables, [&] { guardian_.entrust(::getpid()); });
@@ -131,10 +137,7 @@ void RankProcesses::reap(Rank& rank) {
 int RankProcesses::wait_for(const Rank& rank) const {
   ::kill(-rank.child.pid, SIGKILL);
   guardian_.release(rank.child.pid);
-  int status = 0;
-  while (::waitpid(rank.child.pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
+  return launch::wait_for(rank.child.pid);
 }
 
 RankEnd RankProcesses::end_of(const Rank& rank, int status) const {

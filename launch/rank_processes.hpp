@@ -11,6 +11,7 @@
 #include "launch/child.hpp"
 #include "launch/first_cause.hpp"
 #include "launch/guardian.hpp"
+#include "launch/job_link.hpp"
 #include "launch/progress.hpp"
 #include "launch/supervisor.hpp"
 
@@ -25,11 +26,11 @@ class RankProcesses {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Starts the job's processes on this node, of which rank `first` of `world` is the first: from job.forked as far as
-  // it has some. environment: further variables of each, "NAME=value". `folder` is the job's folder; `table` and
-  // `guardian` must outlive this object. If one cannot be started, ends the others and throws Error(failure).
-  RankProcesses(const Job& job, int first, int world, const std::vector<std::string>& environment, std::string folder,
-                const ProgressTable& table, const Guardian& guardian);
+  // Starts the job's processes on this node: from job.forked as far as it has some. `folder` is the job's folder;
+  // `table` and `guardian` must outlive this object. If one cannot be started, ends the others and throws
+  // Error(failure).
+  RankProcesses(const Job& job, const JobLink& link, std::string folder, const ProgressTable& table,
+                const Guardian& guardian);
   // Kills the processes that still run.
   ~RankProcesses();
   RankProcesses(const RankProcesses&) = delete;

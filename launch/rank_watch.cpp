@@ -74,18 +74,14 @@ void RankWatch::announce(std::unique_lock<std::mutex>& lock, const std::vector<R
 
 void RankWatch::run() {
   std::unique_lock lock(mutex_);
-  while (!quit_ && link_.connected()) {
+  // The server is gone with rank 0: no more events come, but this thread may still have to end the rank.
+  while (!quit_ && (link_.connected() || (failing_since_ && !has_ended_))) {
     const auto now = Clock::now();
     const auto next = std::min(turn(now), now + kTurn);
     pollfd entry{link_.fd(), POLLIN, 0};
     lock.unlock();
     ::poll(&entry, 1, static_cast<int>(std::max<long>(0, std::chrono::ceil<milliseconds>(next - now).count())));
     lock.lock();
-  }
-  // The server is gone with rank 0. No more events come, but this thread may still have to end the rank.
-  while (!quit_ && !has_ended_ && failing_since_) {
-    turn(Clock::now());
-    changed_.wait_for(lock, kTurn);
   }
 }
 

@@ -7,7 +7,7 @@
 
 #include "launch/job_link.hpp"
 #include "launch/net/address.hpp"
-#include "launch/net/store_server.hpp"
+#include "launch/net/net_store.hpp"
 
 namespace ddprun::launch {
 namespace {

@@ -9,7 +9,6 @@
 #include "launch/net/address.hpp"
 #include "launch/net/connection.hpp"
 #include "launch/net/protocol.hpp"
-#include "launch/net/store_server.hpp"
 
 namespace ddprun::launch {
 namespace {
@@ -30,56 +29,42 @@ class NetStore : public Store {
   }
 
   void set(const std::string& key, std::string_view value) override {
-    call(request(Request::set).text(key).text(value), milliseconds(0), [](ByteReader&) {});
+    call(request(Request::set).text(key).text(value), milliseconds(0));
   }
 
   std::optional<std::string> get(const std::string& key, milliseconds timeout) override {
-    std::optional<std::string> value;
-    call(request(Request::get).text(key).number(count(timeout)), timeout,
-         [&](ByteReader& reader) { value = reader.text(); });
-    return value;
+    const std::string payload = call(request(Request::get).text(key).number(count(timeout)), timeout);
+    ByteReader reader(payload);
+    if (reply_kind(reader) == Reply::late) return std::nullopt;
+    return reader.text();
   }
 
   std::vector<std::string> allgather(const std::string& name, int rank, int size, std::string_view value,
                                      milliseconds timeout) override {
-    std::vector<std::string> values;
-    std::string missing;
     const auto number = [](int from) { return static_cast<uint64_t>(from); };
-    const ByteWriter message = request(Request::gather)
-                                   .text(name)
-                                   .number(number(rank))
-                                   .number(number(size))
-                                   .text(value)
-                                   .number(count(timeout));
-    const Reply reply = call(
-        message, timeout,
-        [&](ByteReader& reader) {
-          while (!reader.empty()) values.push_back(reader.text());
-        },
-        [&](ByteReader& reader) {
-          while (!reader.empty()) missing += (missing.empty() ? "" : ", ") + std::to_string(reader.number());
-        });
-    if (reply == Reply::late) throw_missing_ranks(name, size, timeout, missing);
+    const std::string payload = call(request(Request::gather)
+                                         .text(name)
+                                         .number(number(rank))
+                                         .number(number(size))
+                                         .text(value)
+                                         .number(count(timeout)),
+                                     timeout);
+    ByteReader reader(payload);
+    if (reply_kind(reader) == Reply::late) throw_missing_ranks(name, size, timeout, missing_ranks(reader));
+    std::vector<std::string> values;
+    while (!reader.empty()) values.push_back(reader.text());
     return values;
   }
 
  private:
-  // Sends one request and waits for its reply. `read` gets the content of a reply; `read_late` gets it if the time
-  // limit has passed. Another thread uses another connection meanwhile.
-  template <typename Read, typename ReadLate = void (*)(ByteReader&)>
-  Reply call(
-      const ByteWriter& message, milliseconds timeout, Read read, ReadLate read_late = [](ByteReader&) {}) {
-    const std::string payload = exchange(message, Clock::now() + std::max(timeout, milliseconds(0)) + kAnswer);
+  // Sends one request and waits for its reply. Another thread uses another connection meanwhile.
+  std::string call(const ByteWriter& message, milliseconds timeout) {
+    std::string payload = exchange(message, Clock::now() + std::max(timeout, milliseconds(0)) + kAnswer);
     ByteReader reader(payload);
-    const auto reply = static_cast<Reply>(reader.number());
+    const Reply reply = reply_kind(reader);
     if (reply == Reply::refused) throw Error(ExitCode::rendezvous, reader.text());
     if (reply == Reply::failed) throw Error(ExitCode::peer, reader.text() + " while this rank waited for the others");
-    if (reply == Reply::late) {
-      read_late(reader);
-    } else {
-      read(reader);
-    }
-    return reply;
+    return payload;
   }
 
   std::string exchange(const ByteWriter& message, Clock::time_point deadline) {

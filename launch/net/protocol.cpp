@@ -38,6 +38,12 @@ std::string Greeting::proof(std::string_view role) const {
   return result;
 }
 
+std::string missing_ranks(ByteReader& reader) {
+  std::string missing;
+  while (!reader.empty()) missing += (missing.empty() ? "" : ", ") + std::to_string(reader.number());
+  return missing;
+}
+
 std::string frame(std::string_view payload) {
   std::string frame;
   for (std::size_t byte = 0; byte < kHeaderBytes; ++byte) frame += static_cast<char>(payload.size() >> 8 * byte & 0xff);

@@ -48,6 +48,12 @@ inline ByteWriter request(Request kind) {
   return writer;
 }
 
+inline Reply reply_kind(ByteReader& reader) {
+  return static_cast<Reply>(reader.number());
+}
+// The rest of a late reply: "0, 2, 3".
+std::string missing_ranks(ByteReader& reader);
+
 // How long a client waits for an answer, beyond the time that the request itself may take.
 inline constexpr std::chrono::milliseconds kAnswer{5000};
 

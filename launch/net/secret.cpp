@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 
@@ -73,12 +74,10 @@ Secret from_hex(const std::string& digits, const std::string& origin) {
   }
   Secret secret;
   for (std::size_t at = 0; at < digits.size(); at += 2) {
-    const auto value = [&](std::size_t index) {
-      const char* found = std::strchr(kDigits, digits[index] | 0x20);
-      if (digits[index] == '\0' || found == nullptr) refuse_secret(origin, "is not hexadecimal");
-      return static_cast<int>(found - kDigits);
-    };
-    secret += static_cast<char>(value(at) << 4 | value(at + 1));
+    unsigned char byte = 0;
+    const char* const end = digits.data() + at + 2;
+    if (std::from_chars(end - 2, end, byte, 16).ptr != end) refuse_secret(origin, "is not hexadecimal");
+    secret += static_cast<char>(byte);
   }
   return secret;
 }

@@ -1,4 +1,4 @@
-#include "launch/net/store_server.hpp"
+#include "launch/net/net_store.hpp"
 
 #include <pthread.h>
 #include <sys/resource.h>

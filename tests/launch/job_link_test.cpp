@@ -13,7 +13,6 @@
 #include "ddprun/error.hpp"
 #include "launch/net/connection.hpp"
 #include "launch/net/net_store.hpp"
-#include "launch/net/store_server.hpp"
 #include "launch/relay.hpp"
 #include "support/error_of.hpp"
 #include "support/text.hpp"

@@ -20,7 +20,6 @@
 #include "base/unique_fd.hpp"
 #include "ddprun/error.hpp"
 #include "launch/net/connection.hpp"
-#include "launch/net/store_server.hpp"
 #include "support/error_of.hpp"
 #include "support/text.hpp"
 

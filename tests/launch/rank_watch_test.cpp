@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ddprun/error.hpp"
-#include "launch/net/store_server.hpp"
+#include "launch/net/net_store.hpp"
 #include "support/text.hpp"
 
 namespace {
