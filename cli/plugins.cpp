@@ -72,10 +72,10 @@ std::string describe_options(const plugin::Listed& listed) {
   head.append(options_key(listed.kind)).append(" of ").append(listed.name).append(":");
   if (!options) return head + " not declared\n";
   if (options->empty()) return head + " none\n";
-  console::Table table({{"name"}, {"type"}, {"default"}, {"range"}, {"meaning"}});
+  console::Table table({{"name"}, {"value"}, {"default"}, {"meaning"}});
   for (const ddprun_option_spec& spec : *options) {
-    table.row({printable(spec.name), plugin::type_text(spec), spec.default_value == nullptr ? "-" : spec.default_value,
-               plugin::range_text(spec), printable(spec.meaning)});
+    table.row({printable(spec.name), expectation(spec), spec.default_value == nullptr ? "-" : spec.default_value,
+               printable(spec.meaning)});
   }
   return head + "\n" + table.text(2);
 }

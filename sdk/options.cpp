@@ -1,6 +1,7 @@
 #include "ddprun/plugin/options.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -21,49 +22,66 @@ std::optional<T> parse_all(std::string_view text) {
 
 // Where the number ends and the unit begins.
 std::size_t unit_at(std::string_view text) {
-  return std::min(text.find_last_of("0123456789.") + 1, text.size());
+  return std::min(text.find_first_not_of("0123456789."), text.size());
 }
 
 // The text, without the spaces around it.
 std::string trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return std::string(text.substr(first, text.find_last_not_of(" \t") - first + 1));
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  return std::string(text.substr(0, text.find_last_not_of(" \t") + 1));
 }
 
+std::vector<std::string> choices_of(const ddprun_option_spec& spec) {
+  return spec.choices == nullptr ? std::vector<std::string>{} : parse_list(spec.choices, '|');
+}
+
+std::optional<double> parse_part(std::string_view text) {
+  if (const auto count = parse_integer(text)) return static_cast<double>(*count);
+  const auto fraction = parse_real(text);
+  return fraction > 0 && fraction < 1 ? fraction : std::nullopt;
+}
+
+template <auto parse>
+bool is_within(const ddprun_option_spec& spec, std::string_view text) {
+  const auto value = parse(text);
+  const bool above = (spec.open & DDPRUN_OPTION_ABOVE_LEAST) != 0, below = (spec.open & DDPRUN_OPTION_BELOW_MOST) != 0;
+  if (!value) return false;
+  if (spec.least != nullptr && (above ? value <= parse(spec.least) : value < parse(spec.least))) return false;
+  return spec.most == nullptr || (below ? value < parse(spec.most) : value <= parse(spec.most));
+}
+
+struct Type {
+  const char* one;
+  const char* several;
+  const char* example;
+  bool (*allows)(const ddprun_option_spec& spec, std::string_view text);  // which is not one of the choices
+};
+
+constexpr std::array<Type, DDPRUN_OPTION_TYPE_COUNT> kTypes = {{
+    {"a string", "strings", "", [](const auto&, auto) { return true; }},
+    {"", "", "", [](const auto&, auto) { return false; }},  // the choices say it
+    {"an integer", "integers", "", is_within<parse_integer>},
+    {"a number", "numbers", "", is_within<parse_real>},
+    {"true or false", "true or false", "", is_within<parse_flag>},
+    {"a duration", "durations", ", such as \"30s\"", is_within<parse_duration>},
+    {"a size", "sizes", ", such as \"64KiB\"", is_within<parse_size>},
+    {"a string of at least one character", "strings", "", [](const auto&, auto text) { return !text.empty(); }},
+    {"a fraction above 0 and below 1, or an integer", "fractions or integers", "", is_within<parse_part>},
+}};
+
+const Type& type_of(const ddprun_option_spec& spec) {
+  return kTypes.at(static_cast<std::size_t>(spec.type));
+}
+
+// " from 0 to below 1", " above 0 and at most 8"
 std::string range_text(const ddprun_option_spec& spec) {
-  if (spec.least != nullptr && spec.most != nullptr) return std::string(" from ") + spec.least + " to " + spec.most;
-  if (spec.least != nullptr) return std::string(" of at least ") + spec.least;
-  if (spec.most != nullptr) return std::string(" of at most ") + spec.most;
-  return "";
-}
-
-template <class T>
-std::string number_error(const ddprun_option_spec& spec, std::string_view text,
-                         std::optional<T> (*parse)(std::string_view), const char* what) {
-  const auto within = [&](const T& value) {
-    return (spec.least == nullptr || value >= *parse(spec.least)) &&
-           (spec.most == nullptr || value <= *parse(spec.most));
-  };
-  const std::optional<T> value = parse(text);
-  return value && within(*value) ? "" : "expected " + std::string(what) + range_text(spec);
-}
-
-std::string single_value_error(const ddprun_option_spec& spec, std::string_view text) {
-  switch (spec.type) {
-    case DDPRUN_OPTION_CHOICE: {
-      const std::vector<std::string> choices = parse_list(spec.choices, '|');
-      const bool found = std::find(choices.begin(), choices.end(), text) != choices.end();
-      return found ? "" : expected_one_of(std::string(text), choices);
-    }
-    case DDPRUN_OPTION_INTEGER: return number_error(spec, text, parse_integer, "a whole number");
-    case DDPRUN_OPTION_REAL: return number_error(spec, text, parse_real, "a number");
-    case DDPRUN_OPTION_FLAG: return parse_flag(text) ? "" : "expected true or false";
-    case DDPRUN_OPTION_DURATION:
-      return number_error(spec, text, parse_duration, "a duration such as \"30s\" or \"250ms\"");
-    case DDPRUN_OPTION_SIZE: return number_error(spec, text, parse_size, "a size such as \"64KiB\"");
-    default: return "";
-  }
+  const bool above = (spec.open & DDPRUN_OPTION_ABOVE_LEAST) != 0, below = (spec.open & DDPRUN_OPTION_BELOW_MOST) != 0;
+  const bool from = spec.least != nullptr && spec.most != nullptr && !above;
+  std::string text;
+  if (spec.least != nullptr) text = (above ? " above " : from ? " from " : " of at least ") + std::string(spec.least);
+  if (spec.most == nullptr) return text;
+  text += from ? " to" : !text.empty() ? " and" : below ? "" : " of";
+  return text + (below ? " below " : from ? " " : " at most ") + spec.most;
 }
 
 }  // namespace
@@ -119,11 +137,22 @@ std::vector<std::string> parse_list(std::string_view text, char separator) {
   return parts;
 }
 
+std::string expectation(const ddprun_option_spec& spec) {
+  const Type& type = type_of(spec);
+  const std::string count = spec.list > 1 ? std::to_string(spec.list) + ' ' : "";
+  const std::string what = (spec.list == 0 ? type.one : "a list of " + count + type.several) + range_text(spec);
+  if (spec.choices == nullptr) return what + type.example;
+  return what + type.example + (spec.type == DDPRUN_OPTION_CHOICE ? "" : " or ") + quoted_list(choices_of(spec));
+}
+
 std::string value_error(const ddprun_option_spec& spec, std::string_view value) {
-  if (spec.list == 0) return single_value_error(spec, value);
-  for (const std::string& part : parse_list(value)) {
-    if (part.empty()) return "expected one value, or several with commas between them";
-    if (std::string error = single_value_error(spec, part); !error.empty()) return error;
+  const auto choices = choices_of(spec);
+  const auto parts = spec.list == 0 ? std::vector{std::string(value)} : parse_list(value);
+  if (spec.list > 1 && parts.size() != static_cast<std::size_t>(spec.list)) return "expected " + expectation(spec);
+  for (const std::string& part : parts) {
+    if (spec.list != 0 && part.empty()) return "expected one value, or several with commas between them";
+    if (std::find(choices.begin(), choices.end(), part) != choices.end() || type_of(spec).allows(spec, part)) continue;
+    return "expected " + expectation(spec) + did_you_mean(part, choices);
   }
   return "";
 }
@@ -168,42 +197,37 @@ std::optional<std::string> Options::value(const std::string& name, std::initiali
 }
 
 std::string Options::text(const std::string& name, const std::string& otherwise) const {
-  return value(name, {DDPRUN_OPTION_TEXT, DDPRUN_OPTION_CHOICE}).value_or(otherwise);
+  return value(name, {DDPRUN_OPTION_TEXT, DDPRUN_OPTION_NAME, DDPRUN_OPTION_CHOICE}).value_or(otherwise);
 }
 
 int64_t Options::integer(const std::string& name, int64_t otherwise) const {
-  const auto text = value(name, {DDPRUN_OPTION_INTEGER});
-  return text ? parse_integer(*text).value() : otherwise;
+  return parse_integer(value(name, {DDPRUN_OPTION_INTEGER}).value_or("")).value_or(otherwise);
 }
 
 double Options::real(const std::string& name, double otherwise) const {
-  const auto text = value(name, {DDPRUN_OPTION_REAL});
-  return text ? parse_real(*text).value() : otherwise;
+  return parse_real(value(name, {DDPRUN_OPTION_REAL, DDPRUN_OPTION_PART}).value_or("")).value_or(otherwise);
 }
 
 bool Options::flag(const std::string& name, bool otherwise) const {
-  const auto text = value(name, {DDPRUN_OPTION_FLAG});
-  return text ? parse_flag(*text).value() : otherwise;
+  return parse_flag(value(name, {DDPRUN_OPTION_FLAG}).value_or("")).value_or(otherwise);
 }
 
 std::chrono::nanoseconds Options::duration(const std::string& name, std::chrono::nanoseconds otherwise) const {
-  const auto text = value(name, {DDPRUN_OPTION_DURATION});
-  return text ? parse_duration(*text).value() : otherwise;
+  return parse_duration(value(name, {DDPRUN_OPTION_DURATION}).value_or("")).value_or(otherwise);
 }
 
 uint64_t Options::size(const std::string& name, uint64_t otherwise) const {
-  const auto text = value(name, {DDPRUN_OPTION_SIZE});
-  return text ? parse_size(*text).value() : otherwise;
+  return parse_size(value(name, {DDPRUN_OPTION_SIZE}).value_or("")).value_or(otherwise);
 }
 
 std::vector<std::string> Options::texts(const std::string& name) const {
-  const auto text = value(name, {DDPRUN_OPTION_TEXT, DDPRUN_OPTION_CHOICE}, true);
+  const auto text = value(name, {DDPRUN_OPTION_TEXT, DDPRUN_OPTION_NAME, DDPRUN_OPTION_CHOICE}, true);
   return text ? parse_list(*text) : std::vector<std::string>{};
 }
 
 std::vector<double> Options::reals(const std::string& name) const {
   std::vector<double> numbers;
-  const auto text = value(name, {DDPRUN_OPTION_REAL}, true);
+  const auto text = value(name, {DDPRUN_OPTION_REAL, DDPRUN_OPTION_PART}, true);
   if (!text) return numbers;
   for (const std::string& part : parse_list(*text)) numbers.push_back(parse_real(part).value());
   return numbers;

@@ -1,21 +1,15 @@
 #include "plugin/options.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
+#include <utility>
 
 namespace ddprun::plugin {
 namespace {
 
-constexpr std::array<const char*, DDPRUN_OPTION_TYPE_COUNT> kTypes = {"text", "choice",   "integer", "real",
-                                                                      "flag", "duration", "size"};
-
-bool has_range(const ddprun_option_spec& spec) {
-  return spec.type != DDPRUN_OPTION_TEXT && spec.type != DDPRUN_OPTION_CHOICE && spec.type != DDPRUN_OPTION_FLAG;
-}
-
-bool is_empty(const char* text) {
-  return text == nullptr || *text == '\0';
+bool is_number(const ddprun_option_spec& spec) {
+  return spec.type == DDPRUN_OPTION_INTEGER || spec.type == DDPRUN_OPTION_REAL || spec.type == DDPRUN_OPTION_DURATION ||
+         spec.type == DDPRUN_OPTION_SIZE || spec.type == DDPRUN_OPTION_PART;
 }
 
 // Of least, most or default_value.
@@ -26,19 +20,20 @@ std::string text_error(const ddprun_option_spec& spec, const char* field, const 
 }
 
 std::string limit_error(ddprun_option_spec spec) {
-  if (!has_range(spec)) return spec.least == nullptr && spec.most == nullptr ? "" : "it has a range, but no number";
-  const ddprun_option_spec whole = spec;
+  if (!is_number(spec)) return spec.least == nullptr && spec.most == nullptr ? "" : "it has a range, but no number";
+  const char* const least = std::exchange(spec.least, nullptr);
+  const char* const most = std::exchange(spec.most, nullptr);
+  spec.choices = nullptr;
   spec.list = 0;
-  spec.least = spec.most = nullptr;
-  if (std::string error = text_error(spec, "least", whole.least); !error.empty()) return error;
-  if (std::string error = text_error(spec, "most", whole.most); !error.empty()) return error;
-  spec.least = whole.least;
-  return text_error(spec, "most", whole.most);
+  if (std::string error = text_error(spec, "least", least); !error.empty()) return error;
+  spec.least = least;
+  return text_error(spec, "most", most);
 }
 
 std::string choices_error(const ddprun_option_spec& spec) {
-  if (spec.type != DDPRUN_OPTION_CHOICE) return spec.choices == nullptr ? "" : "it has choices, but is no CHOICE";
-  if (spec.choices == nullptr) return "its choices is null";
+  if (spec.choices == nullptr) return spec.type == DDPRUN_OPTION_CHOICE ? "its choices is null" : "";
+  const bool may_have_words = is_number(spec) && spec.list == 0;
+  if (spec.type != DDPRUN_OPTION_CHOICE && !may_have_words) return "it has choices, but is no CHOICE and no number";
   const auto choices = parse_list(spec.choices, '|');
   const bool has_empty = std::find(choices.begin(), choices.end(), "") != choices.end();
   return has_empty ? "one of its choices is empty" : "";
@@ -71,28 +66,13 @@ std::string described(const ddprun_dataset_plugin& table) {
 }
 
 std::string spec_error(const ddprun_option_spec& spec) {
-  if (is_empty(spec.meaning)) return "its meaning is null or empty";
+  if (spec.meaning == nullptr || *spec.meaning == '\0') return "its meaning is null or empty";
   if (spec.type < 0 || spec.type >= DDPRUN_OPTION_TYPE_COUNT) {
     return "it has the type " + std::to_string(spec.type) + ", which this ddprun does not know";
   }
   if (std::string error = choices_error(spec); !error.empty()) return error;
   if (std::string error = limit_error(spec); !error.empty()) return error;
   return text_error(spec, "default_value", spec.default_value);
-}
-
-std::string type_text(const ddprun_option_spec& spec) {
-  return std::string(kTypes.at(static_cast<std::size_t>(spec.type))) + (spec.list != 0 ? ", ..." : "");
-}
-
-std::string range_text(const ddprun_option_spec& spec) {
-  if (spec.type == DDPRUN_OPTION_CHOICE) {
-    std::string text;
-    for (const std::string& choice : parse_list(spec.choices, '|')) text += (text.empty() ? "" : ", ") + choice;
-    return text;
-  }
-  if (spec.least != nullptr && spec.most != nullptr) return std::string(spec.least) + " to " + spec.most;
-  if (spec.least != nullptr) return std::string("at least ") + spec.least;
-  return spec.most != nullptr ? std::string("at most ") + spec.most : "";
 }
 
 }  // namespace ddprun::plugin

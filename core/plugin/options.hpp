@@ -41,8 +41,4 @@ std::vector<OptionError> option_errors(const Table& table, const std::map<std::s
 // Why a declaration cannot be right ("its default_value: ..."); empty if it can.
 std::string spec_error(const ddprun_option_spec& spec);
 
-// "integer", "text, ..." for a list; and "1 to 8", "at least 1", "small, large" or "".
-std::string type_text(const ddprun_option_spec& spec);
-std::string range_text(const ddprun_option_spec& spec);
-
 }  // namespace ddprun::plugin

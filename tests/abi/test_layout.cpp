@@ -22,7 +22,7 @@ STRUCT(ddprun_option_spec, 64);
 FIELD(ddprun_option_spec, struct_size, 0, 4);
 FIELD(ddprun_option_spec, type, 4, 4);
 FIELD(ddprun_option_spec, list, 8, 4);
-FIELD(ddprun_option_spec, reserved, 12, 4);
+FIELD(ddprun_option_spec, open, 12, 4);
 FIELD(ddprun_option_spec, name, 16, 8);
 FIELD(ddprun_option_spec, meaning, 24, 8);
 FIELD(ddprun_option_spec, default_value, 32, 8);
@@ -180,8 +180,10 @@ TEST_CASE("the numbers of statuses, dtypes, ops, memories and capabilities are t
                          DDPRUN_CAP_ALLOC, DDPRUN_CAP_CAPTURE,
                          DDPRUN_CAP_REDUCE_SCATTER} == std::vector<int>{1, 2, 4, 8, 16, 32, 64});
   CHECK(std::vector<int>{DDPRUN_OPTION_TEXT, DDPRUN_OPTION_CHOICE, DDPRUN_OPTION_INTEGER, DDPRUN_OPTION_REAL,
-                         DDPRUN_OPTION_FLAG, DDPRUN_OPTION_DURATION, DDPRUN_OPTION_SIZE,
-                         DDPRUN_OPTION_TYPE_COUNT} == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7});
+                         DDPRUN_OPTION_FLAG, DDPRUN_OPTION_DURATION, DDPRUN_OPTION_SIZE, DDPRUN_OPTION_NAME,
+                         DDPRUN_OPTION_PART,
+                         DDPRUN_OPTION_TYPE_COUNT} == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  CHECK(std::vector<int>{DDPRUN_OPTION_ABOVE_LEAST, DDPRUN_OPTION_BELOW_MOST} == std::vector<int>{1, 2});
   CHECK(std::vector<int>{DDPRUN_DATASET_OK, DDPRUN_DATASET_INVALID, DDPRUN_DATASET_FAILURE} ==
         std::vector<int>{0, 1, 2});
   CHECK(std::vector<int>{DDPRUN_ELEMENT_FLOAT32, DDPRUN_ELEMENT_INT64} == std::vector<int>{0, 1});

@@ -30,12 +30,12 @@ TEST_CASE("an option with an invalid value is reported with what is expected") {
     return builtin_error({"linear", "", {{key, value}}, 0});
   };
   for (const char* value : {"", "ten", "10x", "1.5", "0", "-3", "99999999999999999999"}) {
-    CHECK(linear("samples", value) == "options.samples: expected a whole number from 1 to 268435456");
+    CHECK(linear("samples", value) == "options.samples: expected an integer from 1 to 268435456");
   }
   for (const char* value : {"", "x", "nan", "inf", "1e7", "-0.1", "0.1 "}) {
     CHECK(linear("noise", value) == "options.noise: expected a number from 0 to 1e6");
   }
-  CHECK(linear("seed", "-1").starts_with("options.seed: expected a whole number of at least 0"));
+  CHECK(linear("seed", "-1").starts_with("options.seed: expected an integer of at least 0"));
   CHECK(linear("seed", "5") == "opened");
 }
 

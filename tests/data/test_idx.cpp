@@ -53,7 +53,7 @@ TEST_CASE("white is 1, black is 0, and mean and std normalise") {
   CHECK(fetch<int64_t>(*normal.train, {0}).inputs ==
         std::vector<float>{(0 - 0.1307f) / 0.3081f, (1 - 0.1307f) / 0.3081f});
   CHECK(builtin_error({"mnist", folder.root(), {{"std", "0"}}, 0}) ==
-        "options.std: expected a number from 1e-6 to 1e6");
+        "options.std: expected a list of numbers from 1e-6 to 1e6");
 }
 
 TEST_CASE("packed files give the samples of plain ones, whatever their names") {
@@ -97,7 +97,7 @@ TEST_CASE("idx reads its classes from the labels or the option") {
   CHECK(builtin_error({"idx", folder.root(), {{"classes", "4"}}, 0}) ==
         "root: " + folder.file(train_labels) + ": offset 12: label 4 in a data set of 4 classes (0 to 3)");
   CHECK(builtin_error({"idx", folder.root(), {{"classes", "257"}}, 0}) ==
-        "options.classes: expected a whole number from 1 to 256");
+        "options.classes: expected an integer from 1 to 256");
   CHECK(builtin_error({"idx", "", {}, 0}).starts_with("root: expected the folder of train-images-idx3-ubyte"));
 }
 

@@ -136,7 +136,7 @@ TEST_CASE("an unknown name, root, option, sample or split is refused with its pl
   check_refused({"/nowhere/libx.so"}, 3, "/nowhere/libx.so");
   check_refused({"mnist", "--root", "/nowhere"}, 2, "--root /nowhere: /nowhere: no such folder; \"ddprun data fetch");
   check_refused({"idx"}, 2, "data set \"idx\": expected the folder");
-  check_refused({"linear", "--option", "samples=ten"}, 2, "--option samples=ten: expected a whole number from 1");
+  check_refused({"linear", "--option", "samples=ten"}, 2, "--option samples=ten: expected an integer from 1");
   check_refused({"linear", "--option", "sampels=9"}, 2, "(did you mean \"samples\"?)");
   check_refused({"linear", "--option", "samples"}, 2, "--option samples: expected KEY=VALUE");
   check_refused({"linear", "--option", "=5"}, 2, "--option =5: expected KEY=VALUE");

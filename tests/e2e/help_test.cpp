@@ -104,9 +104,9 @@ TEST_CASE("plugins lists kind, name, versions, description and path; with --verb
   for (const char* line :
        {"kind +name +version +library +about +path", "comm +gloo .*ring tree.*/libddprun_comm_gloo.so",
         "model +linear .*/libddprun_model_linear.so",
-        "comm.options of gloo:", "  interface +text +- +the network interface .*",
-        "model.options of simplenet:", "  hidden +integer +256 +1 to 1000000 +width .*",
-        "model.options of linear: none", "data.options of mnist:", "  std +real, ... +1 +1e-6 to 1e6 .*"}) {
+        "comm.options of gloo:", "  interface +a string +- +the network interface .*",
+        "model.options of simplenet:", "  hidden +an integer from 1 to 1000000 +256 +width .*",
+        "model.options of linear: none", "data.options of mnist:", "  std +a list of numbers from 1e-6 to 1e6 +1 .*"}) {
     CHECK_MESSAGE(count_lines(result.out, line) > 0, line << " in " << result.out);
   }
 }

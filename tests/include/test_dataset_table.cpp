@@ -185,7 +185,7 @@ TEST_CASE("an error that the user can correct keeps its key, in open and in fetc
                        {{"samples", "ten"}});
   CHECK(refused.status == DDPRUN_DATASET_INVALID);
   CHECK(refused.key() == "options.samples");
-  CHECK(refused.reason() == "expected a whole number from 1 to 9");
+  CHECK(refused.reason() == "expected an integer from 1 to 9");
   CHECK(refused.train == nullptr);
 
   Opened opened(fetching([] { throw InvalidDataset("root", "a/folder/5.png: byte 12: no PNG"); }));

@@ -261,8 +261,8 @@ TEST_CASE("options are read with defaults, and errors name key and channels") {
   CHECK(option_error({}, 3) == "read");
   CHECK(option_error({{"mean", "1,2"}}, 3) == "options.mean: 2 numbers for pictures of 3 channels: expected 1, or 3");
   CHECK(option_error({{"std", "1,2"}}, 1) == "options.std: 2 numbers for pictures of 1 channel: expected 1");
-  CHECK(option_error({{"std", "1,0,1"}}, 3) == "options.std: expected a number from 1e-6 to 1e6");
-  CHECK(option_error({{"image_size", "-1"}}, 3) == "options.image_size: expected a whole number from 0 to 8192");
+  CHECK(option_error({{"std", "1,0,1"}}, 3) == "options.std: expected a list of numbers from 1e-6 to 1e6");
+  CHECK(option_error({{"image_size", "-1"}}, 3) == "options.image_size: expected an integer from 0 to 8192");
 }
 
 TEST_CASE("a transform refuses an image with another number of channels") {

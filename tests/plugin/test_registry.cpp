@@ -162,13 +162,13 @@ TEST_CASE("options that are declared wrongly are refused with the reason") {
   CHECK(comm_error("option_no_meaning") == second("option_no_meaning", "its meaning is null or empty"));
   CHECK(comm_error("option_type") == second("option_type", "it has the type 99, which this ddprun does not know"));
   CHECK(comm_error("option_default") ==
-        second("option_default", "its default_value is \"9\": expected a whole number from 1 to 8"));
-  CHECK(comm_error("option_least") == second("option_least", "its least is \"one\": expected a whole number"));
+        second("option_default", "its default_value is \"9\": expected an integer from 1 to 8"));
+  CHECK(comm_error("option_least") == second("option_least", "its least is \"one\": expected an integer"));
   CHECK(comm_error("option_range") ==
-        second("option_range", "its most is \"8\": expected a whole number of at least 9"));
+        second("option_range", "its most is \"8\": expected an integer of at least 9"));
   CHECK(comm_error("option_text_range") == second("option_text_range", "it has a range, but no number"));
   CHECK(comm_error("option_no_choices") == second("option_no_choices", "its choices is null"));
-  CHECK(comm_error("option_choices") == second("option_choices", "it has choices, but is no CHOICE"));
+  CHECK(comm_error("option_choices") == second("option_choices", "it has choices, but is no CHOICE and no number"));
 }
 
 TEST_CASE("declared options are found, and a table that ends before them declares nothing") {
@@ -183,7 +183,7 @@ TEST_CASE("declared options are found, and a table that ends before them declare
   CHECK(errors[0].reason ==
         "backend \"longer\" has no such option; expected \"first\" or \"second\" (did you mean \"second\"?)");
   CHECK(errors[1].name == "second");
-  CHECK(errors[1].reason == "expected a whole number from 1 to 8");
+  CHECK(errors[1].reason == "expected an integer from 1 to 8");
 
   const auto* const before = Registry({kFakes}).comm("before_options").table;
   CHECK_FALSE(option_specs(*before).has_value());

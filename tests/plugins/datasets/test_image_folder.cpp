@@ -217,7 +217,7 @@ TEST_CASE("an unknown option and a wrong value are refused") {
   folder.add("train/c/a.png", dot(1));
   CHECK(opening_error(folder, {{"chanels", "1"}}).ends_with("(did you mean \"channels\"?)"));
   CHECK(opening_error(folder, {{"channels", "4"}}) == "options.channels: expected \"3\" or \"1\"");
-  CHECK(opening_error(folder, {{"image_size", "-1"}}).starts_with("options.image_size: expected a whole number"));
+  CHECK(opening_error(folder, {{"image_size", "-1"}}).starts_with("options.image_size: expected an integer"));
 }
 
 TEST_CASE("an index out of range is not a user's error") {

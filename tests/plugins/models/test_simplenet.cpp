@@ -82,7 +82,7 @@ TEST_CASE("simplenet refuses a width that is not a whole number in its range") {
   for (const std::string value : {"0", "-1", "1000001", "2.5", "", "abc", "12 ", "99999999999999999999"}) {
     CHECK(error_of([&] {
             load_model("simplenet", mnist({{"hidden", value}}));
-          }) == "2: model.options.hidden = \"" + value + "\": expected a whole number from 1 to 1000000");
+          }) == "2: model.options.hidden = \"" + value + "\": expected an integer from 1 to 1000000");
   }
 }
 

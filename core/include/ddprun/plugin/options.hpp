@@ -36,54 +36,65 @@ inline constexpr OptionSpecs kNoOptions{kNoSpec, 0};
 // Declares nothing: the plugin itself refuses the options that it does not know.
 inline constexpr OptionSpecs kUndeclaredOptions{};
 
+namespace detail {
+constexpr ddprun_option_spec option(int32_t type, const char* name, const char* default_value, const char* meaning,
+                                    const char* least = nullptr, const char* most = nullptr,
+                                    const char* choices = nullptr) {
+  return {sizeof(ddprun_option_spec), type, 0, 0, name, meaning, default_value, least, most, choices};
+}
+}  // namespace detail
+
 constexpr ddprun_option_spec text_option(const char* name, const char* default_value, const char* meaning) {
-  return {
-      sizeof(ddprun_option_spec), DDPRUN_OPTION_TEXT, 0, 0, name, meaning, default_value, nullptr, nullptr, nullptr};
+  return detail::option(DDPRUN_OPTION_TEXT, name, default_value, meaning);
+}
+constexpr ddprun_option_spec name_option(const char* name, const char* default_value, const char* meaning) {
+  return detail::option(DDPRUN_OPTION_NAME, name, default_value, meaning);
 }
 constexpr ddprun_option_spec flag_option(const char* name, const char* default_value, const char* meaning) {
-  ddprun_option_spec spec = text_option(name, default_value, meaning);
-  spec.type = DDPRUN_OPTION_FLAG;
-  return spec;
+  return detail::option(DDPRUN_OPTION_FLAG, name, default_value, meaning);
 }
 // choices: "small|large"
 constexpr ddprun_option_spec choice_option(const char* name, const char* default_value, const char* choices,
                                            const char* meaning) {
-  ddprun_option_spec spec = text_option(name, default_value, meaning);
-  spec.type = DDPRUN_OPTION_CHOICE;
-  spec.choices = choices;
-  return spec;
+  return detail::option(DDPRUN_OPTION_CHOICE, name, default_value, meaning, nullptr, nullptr, choices);
 }
-
-namespace detail {
-constexpr ddprun_option_spec ranged_option(int32_t type, const char* name, const char* default_value, const char* least,
-                                           const char* most, const char* meaning) {
-  ddprun_option_spec spec = text_option(name, default_value, meaning);
-  spec.type = type;
-  spec.least = least;
-  spec.most = most;
-  return spec;
-}
-}  // namespace detail
-
 constexpr ddprun_option_spec integer_option(const char* name, const char* default_value, const char* least,
                                             const char* most, const char* meaning) {
-  return detail::ranged_option(DDPRUN_OPTION_INTEGER, name, default_value, least, most, meaning);
+  return detail::option(DDPRUN_OPTION_INTEGER, name, default_value, meaning, least, most);
 }
 constexpr ddprun_option_spec real_option(const char* name, const char* default_value, const char* least,
                                          const char* most, const char* meaning) {
-  return detail::ranged_option(DDPRUN_OPTION_REAL, name, default_value, least, most, meaning);
+  return detail::option(DDPRUN_OPTION_REAL, name, default_value, meaning, least, most);
 }
 constexpr ddprun_option_spec duration_option(const char* name, const char* default_value, const char* least,
                                              const char* most, const char* meaning) {
-  return detail::ranged_option(DDPRUN_OPTION_DURATION, name, default_value, least, most, meaning);
+  return detail::option(DDPRUN_OPTION_DURATION, name, default_value, meaning, least, most);
 }
 constexpr ddprun_option_spec size_option(const char* name, const char* default_value, const char* least,
                                          const char* most, const char* meaning) {
-  return detail::ranged_option(DDPRUN_OPTION_SIZE, name, default_value, least, most, meaning);
+  return detail::option(DDPRUN_OPTION_SIZE, name, default_value, meaning, least, most);
 }
-// The same option, but with several values, and commas between them.
-constexpr ddprun_option_spec list_of(ddprun_option_spec spec) {
-  spec.list = 1;
+constexpr ddprun_option_spec part_option(const char* name, const char* default_value, const char* least,
+                                         const char* most, const char* meaning) {
+  return detail::option(DDPRUN_OPTION_PART, name, default_value, meaning, least, most);
+}
+// The same option with several values, and commas between them; with a `count` above 1, exactly so many.
+constexpr ddprun_option_spec list_of(ddprun_option_spec spec, int32_t count = 1) {
+  spec.list = count;
+  return spec;
+}
+// The same number, but its least or its most is itself not allowed.
+constexpr ddprun_option_spec above_least(ddprun_option_spec spec) {
+  spec.open |= DDPRUN_OPTION_ABOVE_LEAST;
+  return spec;
+}
+constexpr ddprun_option_spec below_most(ddprun_option_spec spec) {
+  spec.open |= DDPRUN_OPTION_BELOW_MOST;
+  return spec;
+}
+// The same number, or one of these words in its place: "auto|all".
+constexpr ddprun_option_spec or_word(ddprun_option_spec spec, const char* words) {
+  spec.choices = words;
   return spec;
 }
 
@@ -103,7 +114,10 @@ struct OptionError {
   std::string reason;
 };
 
-// Why the declaration does not allow this value; empty if it does.
+// What the declaration allows, for errors and documentation: `an integer from 1 to 8 or "auto"`.
+std::string expectation(const ddprun_option_spec& spec);
+
+// Why the declaration does not allow this value: "expected " with the expectation; empty if it does.
 std::string value_error(const ddprun_option_spec& spec, std::string_view value);
 
 // The errors of all options, by name. `owner` is what takes the options: `backend "gloo"`.
@@ -130,11 +144,11 @@ class Options {
   // Whether the config has the option.
   bool given(const std::string& name) const { return given_.contains(name); }
 
-  // The value of an option of this type: that of the config, else the declared default, else `otherwise`. Throws
-  // std::logic_error for an option that is not declared with this type.
-  std::string text(const std::string& name, const std::string& otherwise = "") const;  // TEXT or CHOICE
+  // The value of an option of this type: that of the config, else the declared default; `otherwise` if there is none, or
+  // if it is a word in place of a number. Throws std::logic_error for an option that is not declared with this type.
+  std::string text(const std::string& name, const std::string& otherwise = "") const;  // TEXT, NAME or CHOICE
   int64_t integer(const std::string& name, int64_t otherwise = 0) const;
-  double real(const std::string& name, double otherwise = 0) const;
+  double real(const std::string& name, double otherwise = 0) const;  // REAL or PART
   bool flag(const std::string& name, bool otherwise = false) const;
   std::chrono::nanoseconds duration(const std::string& name, std::chrono::nanoseconds otherwise = {}) const;
   uint64_t size(const std::string& name, uint64_t otherwise = 0) const;  // in bytes
