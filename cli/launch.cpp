@@ -1,7 +1,7 @@
 #include <chrono>
 
 #include "cli/commands.hpp"
-#include "cli/config/text.hpp"
+#include "ddprun/plugin/options.hpp"
 #include "launch/supervisor.hpp"
 
 namespace ddprun::app {
@@ -11,12 +11,10 @@ ExitCode launch(const Arguments& arguments) {
   job.command = arguments.program;
   job.torchrun_variables = true;
   if (!arguments.grace.empty()) {
-    const auto seconds = config::read_duration(arguments.grace);
-    if (!seconds || *seconds > 24 * 60 * 60) {
-      throw Error(ExitCode::usage,
-                  "--grace " + arguments.grace + ": expected a duration of at most 24h, such as 30s, 500ms or 2m");
-    }
-    job.grace = config::milliseconds(*seconds);
+    const auto grace = duration_option("--grace", "30s", nullptr, "24h", "as launch.grace");
+    const std::string error = value_error(grace, arguments.grace);
+    if (!error.empty()) throw Error(ExitCode::usage, "--grace " + arguments.grace + ": " + error);
+    job.grace = std::chrono::round<std::chrono::milliseconds>(*parse_duration(arguments.grace));
   }
   return launch::supervise(job);
 }

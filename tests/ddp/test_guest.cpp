@@ -103,7 +103,7 @@ TEST_CASE("a program without a handler ends by the signal, and one that does not
 TEST_CASE("--grace is a duration") {
   const auto result = Process({DDPRUN_PROGRAM, "launch", "--grace", "soon", USER_PROGRAM, "hang"}, {}).wait();
   CHECK(result.code == 2);
-  CHECK_MESSAGE(contains(result.err, "--grace soon: expected a duration of at most 24h, such as 30s"), result.err);
+  CHECK_MESSAGE(contains(result.err, "--grace soon: expected a duration of at most 24h, such as \"30s\""), result.err);
 }
 
 TEST_CASE("the exit code of the program is that of the launcher") {
