@@ -14,8 +14,8 @@
 
 namespace ddprun::config {
 
-// "comm.algorithm = \"rign\": what"; it follows the location.
-std::string error_text(const Location& location, const std::string& key, const std::string& what);
+// `exp.toml:12:9: comm.algorithm = "rign": what`
+std::string error_line(const Location& location, const std::string& key, const std::string& what);
 
 // Collects the errors of one load(), so that all are reported together, in the order of the file.
 class Errors {

@@ -17,10 +17,9 @@ void check_schema_version(const Document& document) {
   const Written& written = found->second;
   const auto version = written.value->value_exact<int64_t>();
   if (!version || *version == Experiment{}.schema_version) return;
-  Errors other_scheme;
-  other_scheme.add_key(written.location, "schema_version",
-                       "this ddprun reads schema_version 1; use the ddprun that the file was written for");
-  other_scheme.raise();
+  throw Error(ExitCode::usage,
+              error_line(written.location, "schema_version",
+                         "this ddprun reads schema_version 1; use the ddprun that the file was written for"));
 }
 
 void read_all(const Document& document, Loaded& loaded, Errors& errors) {
@@ -108,8 +107,8 @@ void make_paths_absolute(Experiment& experiment) {
   for (const auto& [key, path] : relative_paths(experiment)) *path = fs::absolute(*path).string();
 }
 
-std::string error_text(const Location& location, const std::string& key, const std::string& what) {
-  return key + (location.value.empty() ? "" : " = " + location.value) + ": " + what;
+std::string error_line(const Location& location, const std::string& key, const std::string& what) {
+  return location.where + ": " + key + (location.value.empty() ? "" : " = " + location.value) + ": " + what;
 }
 
 void Errors::add(const Location& location, const std::string& text) {
@@ -117,7 +116,7 @@ void Errors::add(const Location& location, const std::string& text) {
 }
 
 void Errors::add_key(const Location& location, const std::string& key, const std::string& what) {
-  add(location, error_text(location, key, what));
+  lines_.push_back({location.order, error_line(location, key, what)});
   unsound_.insert(key);
 }
 
@@ -151,8 +150,7 @@ Location location_of(const Sources& sources, const std::string& key) {
 }
 
 std::string error(const Sources& sources, const std::string& key, const std::string& what) {
-  const Location location = location_of(sources, key);
-  return location.where + ": " + error_text(location, key, what);
+  return error_line(location_of(sources, key), key, what);
 }
 
 std::vector<std::string> unused_keys(const Experiment& experiment, const Sources& sources) {

@@ -9,21 +9,14 @@ namespace {
 
 enum class Which { all, shared };
 
-void write_keys(const std::string& table, Experiment& experiment, Which which, std::string& out) {
-  for (const Key& key : keys()) {
-    if (key.table() != table || (which == Which::shared && key.per_host)) continue;
-    const std::string value = value_text(key, experiment);
-    if (!value.empty()) out += key.name() + " = " + value + "\n";
-  }
-}
-
 // Pointers to members need an object that is not const: hence the copy.
 std::string written(Experiment experiment, Which which) {
-  std::string out;
-  write_keys("", experiment, which, out);
-  for (const std::string& table : tables()) {
-    out += "\n[" + table + "]\n";
-    write_keys(table, experiment, which, out);
+  std::string out, table;
+  for (const Key& key : keys()) {
+    if (key.table() != table) out += "\n[" + (table = key.table()) + "]\n";
+    if (which == Which::shared && key.per_host) continue;
+    const std::string value = value_text(key, experiment);
+    if (!value.empty()) out += key.name() + " = " + value + "\n";
   }
   return out;
 }
