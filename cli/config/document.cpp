@@ -76,8 +76,7 @@ Document::Document(const std::string& text, const std::string& path, Errors& err
     if (const Key* key = find_key("", name)) {
       set(*key, node, nullptr);
     } else if (!is_table(name)) {
-      errors_.add(location_in_file(toml_key.source()),
-                  key_text(name) + ": " + (node.is_table() ? unknown_table(name) : unknown_key("", name)));
+      errors_.add(location_in_file(toml_key.source()), node.is_table() ? unknown_table(name) : unknown_key("", name));
     } else if (const toml::table* content = node.as_table()) {
       read_table(name, *content);
     } else {
@@ -100,7 +99,7 @@ void Document::read_table(const std::string& table, const toml::table& content) 
     if (const Key* key = find_key(table, name)) {
       set(*key, node, nullptr);
     } else {
-      errors_.add(location_in_file(toml_key.source()), table + "." + key_text(name) + ": " + unknown_key(table, name));
+      errors_.add(location_in_file(toml_key.source()), unknown_key(table, name));
     }
   }
 }
@@ -164,9 +163,9 @@ const Key* Document::find_named(const std::string& full_name, const Location& lo
   const std::string table = at_top ? "" : parts[0], &name = at_top ? parts[0] : parts[1];
   const Key* key = find_key(table, name);
   if (!at_top && !is_table(table)) {
-    errors_.add(location, key_text(table) + ": " + unknown_table(table));
+    errors_.add(location, unknown_table(table));
   } else if (key == nullptr) {
-    errors_.add(location, (at_top ? "" : table + ".") + key_text(name) + ": " + unknown_key(table, name));
+    errors_.add(location, unknown_key(table, name));
   } else if (parts.size() > 2 && !(holds_options(*key) && parts.size() == 3 && !parts[2].empty())) {
     errors_.add(location, "expected table.key=value, or table.options.name=value");
   } else {

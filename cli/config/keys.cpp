@@ -1,46 +1,12 @@
 #include "cli/config/keys.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "cli/config/text.hpp"
 #include "ddprun/plugin/words.hpp"
 
 namespace ddprun::config {
 namespace {
-
-std::string range_text(const Range& range) {
-  const bool low = std::isfinite(range.low), high = std::isfinite(range.high);
-  if (!low && !high) return "";
-  if (!high) return " of at least " + number_text(range.low);
-  if (range.low_open) return " above " + number_text(range.low) + " and at most " + number_text(range.high);
-  return " from " + number_text(range.low) + (range.high_open ? " to below " : " to ") + number_text(range.high);
-}
-
-struct Expectation {
-  const Key& key;
-
-  std::string operator()(bool*) const { return "true or false"; }
-  std::string operator()(int64_t*) const {
-    if (key.range.low == key.range.high) return "the integer " + number_text(key.range.low);
-    const std::string integer = "an integer" + range_text(key.range);
-    return key.count_word.empty() ? integer : integer + " or " + quoted(key.count_word);
-  }
-  std::string operator()(std::optional<int64_t>*) const { return "an integer" + range_text(key.range); }
-  std::string operator()(double*) const {
-    if (key.form == Form::part) return "a fraction above 0 and below 1, or an integer" + range_text(key.range);
-    if (key.form != Form::duration) return "a number" + range_text(key.range);
-    return std::string("a duration from ") + (key.range.low == 0 ? "\"0s\"" : "\"1ms\"") +
-           " to \"24h\", such as \"30s\"";
-  }
-  std::string operator()(std::string*) const {
-    if (!key.words.empty()) return quoted_list(key.words);
-    return key.nonempty ? "a string of at least one character" : "a string";
-  }
-  std::string operator()(std::vector<double>*) const { return "two numbers" + range_text(key.range); }
-  std::string operator()(std::vector<int64_t>*) const { return "a list of integers" + range_text(key.range); }
-  std::string operator()(Options*) const { return "a table of strings, numbers, true and false"; }
-};
 
 std::vector<std::string> names_in(const std::string& table) {
   std::vector<std::string> names;
@@ -57,10 +23,6 @@ std::string listed(const std::vector<std::string>& names) {
 }
 
 }  // namespace
-
-bool Range::holds(double value) const {
-  return std::isfinite(value) && (low_open ? value > low : value >= low) && (high_open ? value < high : value <= high);
-}
 
 const std::vector<std::string>& tables() {
   static const std::vector<std::string> all = {"experiment", "launch", "comm",       "strategy", "model", "data",
@@ -97,21 +59,20 @@ bool takes_string(const Key& key) {
 }
 
 std::string expectation(const Key& key) {
-  Experiment any;
-  return std::visit(Expectation{key}, key.member(any));
+  return holds_options(key) ? "a table of strings, numbers, true and false" : ddprun::expectation(key.value);
 }
 
 std::string unknown_key(const std::string& table, const std::string& name) {
   const bool at_top = table.empty();
   std::vector<std::string> names = names_in(table);
   if (at_top) names.insert(names.end(), tables().begin(), tables().end());
-  if (const std::string hint = did_you_mean(name, names); !hint.empty()) return "unknown key" + hint;
+  const std::string unknown = (at_top ? "" : table + ".") + key_text(name) + ": unknown key";
+  if (const std::string hint = did_you_mean(name, names); !hint.empty()) return unknown + hint;
   for (const Key& key : keys()) {
     if (key.name() != name || key.table().empty()) continue;
-    return std::string("unknown key") + (at_top ? " outside a table" : "") + " (did you mean " + quoted(key.path) +
-           "?)";
+    return unknown + (at_top ? " outside a table" : "") + " (did you mean " + quoted(key.path) + "?)";
   }
-  return "unknown key; " +
+  return unknown + "; " +
          (at_top ? "every key but schema_version stands in a table" : "[" + table + "] takes " + listed(names));
 }
 
@@ -132,7 +93,7 @@ std::string setting_for_option(const std::string& option) {
 
 std::string unknown_table(const std::string& name) {
   const std::string hint = did_you_mean(name, tables());
-  return "unknown table" + (hint.empty() ? "; the tables are " + listed(tables()) : hint);
+  return key_text(name) + ": unknown table" + (hint.empty() ? "; the tables are " + listed(tables()) : hint);
 }
 
 }  // namespace ddprun::config

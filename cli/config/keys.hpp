@@ -1,13 +1,13 @@
 // The one description of every key of the config. Reading, the check for unknown keys and to_toml() use it.
 #pragma once
 
-#include <limits>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "cli/config/experiment.hpp"
+#include "ddprun/plugin/options.hpp"
 
 namespace ddprun::config {
 
@@ -15,35 +15,14 @@ namespace ddprun::config {
 using Member = std::variant<bool*, int64_t*, double*, std::string*, std::optional<int64_t>*, std::vector<double>*,
                             std::vector<int64_t>*, Options*>;
 
-// The format of a value, if the member's type does not determine it.
-enum class Form {
-  plain,
-  duration,  // a double in seconds, written as "30s", "500ms" or "2m"
-  part,      // a double: a fraction between 0 and 1, written as 0.1, or a count, written as an integer
-};
-
 // Whether a run uses a key.
 using User = bool (*)(const Experiment&);
-
-// Both ends are included unless marked open.
-struct Range {
-  double low = -std::numeric_limits<double>::infinity();
-  double high = std::numeric_limits<double>::infinity();
-  bool low_open = false;
-  bool high_open = false;
-  bool holds(double value) const;
-};
-inline constexpr Range kDurations{0.001, 24 * 60 * 60};  // seconds
 
 struct Key {
   std::string path;  // of the member in Experiment, and so the key's full name: "launch.nproc"
   Member (*member)(Experiment&);
-  User user = nullptr;  // null: all runs
-  Form form = Form::plain;
-  Range range{};
-  std::string count_word{};                     // allowed instead of an integer: "auto" or "all"; "": none
-  std::vector<std::string> words{};             // not empty: the only strings allowed
-  bool nonempty = false;                        // a string of at least one character
+  ddprun_option_spec value;                     // what the key accepts; not of a key with options
+  User user = nullptr;                          // null: all runs
   std::string example{};                        // of a key that must be given; otherwise ""
   bool per_host = false;                        // each host of a run has its own value
   std::vector<std::string> per_host_options{};  // of a key with options: each host has its own value of these
@@ -52,8 +31,8 @@ struct Key {
   // "" for a key before the first table.
   std::string table() const { return path.substr(0, path.find('.') == std::string::npos ? 0 : path.find('.')); }
   std::string name() const { return path.substr(path.find('.') + 1); }
-  // The integer that is stored for count_word.
-  int64_t word_value() const { return static_cast<int64_t>(range.low) - 1; }
+  // The integer that is stored for a word in place of a number, such as "auto": the one below its least.
+  int64_t word_value() const { return parse_integer(value.least).value() - 1; }
 };
 
 // In the order of the documentation and of to_toml().
@@ -74,8 +53,8 @@ std::string expectation(const Key& key);
 // The member as a TOML value on one line; "" for an optional without value.
 std::string value_text(const Key& key, Experiment& experiment);
 
-// The error for an unknown key of `table` ("": before the first table, where only schema_version is allowed): with the
-// nearest key there, the same name in another table, or all keys of the table.
+// The error for an unknown key of `table` ("": before the first table, where only schema_version is allowed), as in
+// "launch.nprocs: unknown key": with the nearest key there, the same name in another table, or all keys of the table.
 std::string unknown_key(const std::string& table, const std::string& name);
 std::string unknown_table(const std::string& name);
 

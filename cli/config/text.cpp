@@ -27,20 +27,6 @@ std::string duration_text(double seconds) {
   return shortest(seconds, std::chars_format::fixed) + "s";
 }
 
-std::optional<double> read_duration(const std::string& text) {
-  if (text.empty() || text.front() < '0' || text.front() > '9')
-    return {};  // from_chars also accepts "-1", "inf" and "nan"
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
-  if (error != std::errc{}) return {};
-  const std::string unit(end, text.data() + text.size());
-  if (unit == "ms") return value / 1000;
-  if (unit == "s") return value;
-  if (unit == "m") return value * 60;
-  if (unit == "h") return value * 3600;
-  return {};
-}
-
 std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(std::llround(seconds * 1000));
 }

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
 #include <string>
-#include <vector>
 
 namespace ddprun::config {
 
@@ -13,8 +11,6 @@ std::string number_text(double value);
 
 // Seconds as a duration: "30s", "0.5s"; reads back exactly.
 std::string duration_text(double seconds);
-// Seconds from "30s", "500ms", "2m", "1.5h"; nothing for any other text.
-std::optional<double> read_duration(const std::string& text);
 // For a duration of the config, which is in seconds.
 std::chrono::milliseconds milliseconds(double seconds);
 

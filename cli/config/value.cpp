@@ -1,87 +1,90 @@
 #include "cli/config/document.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <sstream>
 
 #include "cli/config/text.hpp"
-#include "ddprun/plugin/words.hpp"
 
 namespace ddprun::config {
 namespace {
 
-// Sets one member; the function for its type returns the error, or "".
+// As a plugin gets it: "3", "0.5", "true", or the string itself. Nothing for a list, a table and a date.
+std::optional<std::string> scalar_text(const toml::node& node) {
+  if (const auto truth = node.value_exact<bool>()) return *truth ? "true" : "false";
+  if (const auto integer = node.value_exact<int64_t>()) return std::to_string(*integer);
+  if (const auto number = node.value_exact<double>()) return number_text(*number);
+  return node.value_exact<std::string>();
+}
+
+// Whether TOML writes values of this type of an option so: a number without quotes, for example.
+bool has_type(const toml::node& node, int32_t type) {
+  const auto text = node.value_exact<std::string>();
+  const auto number = node.value_exact<double>();
+  const bool is_word = text && !parse_real(*text);  // such as "auto", in place of a number
+  switch (type) {
+    case DDPRUN_OPTION_INTEGER: return node.is_integer() || is_word;
+    case DDPRUN_OPTION_REAL: return node.is_number() || is_word;
+    case DDPRUN_OPTION_FLAG: return node.is_boolean();
+    case DDPRUN_OPTION_PART: return node.is_integer() || (number && *number != std::trunc(*number));  // 1.0 is neither
+    default: return text.has_value();
+  }
+}
+
+// Returns the error, or "".
+std::string scalar_error(const ddprun_option_spec& spec, const toml::node& node) {
+  return has_type(node, spec.type) ? value_error(spec, *scalar_text(node)) : "expected " + ddprun::expectation(spec);
+}
+
+// Whether the node is a list of what a declaration allows, and of as many.
+bool is_list_of(ddprun_option_spec spec, const toml::node& node) {
+  const toml::array* list = node.as_array();
+  if (list == nullptr || (spec.list > 1 && list->size() != static_cast<std::size_t>(spec.list))) return false;
+  spec.list = 0;
+  return std::all_of(list->begin(), list->end(),
+                     [&](const toml::node& element) { return scalar_error(spec, element).empty(); });
+}
+
+// Returns the error, or "".
+std::string node_error(const Key& key, const toml::node& node) {
+  const std::string expected = "expected " + expectation(key);
+  if (holds_options(key)) return expected;
+  if (key.value.list != 0) return is_list_of(key.value, node) ? "" : expected;
+  const std::string wrong = scalar_error(key.value, node);
+  const bool lacks_quotes = takes_string(key) && node.is_value() && !node.is_string();
+  if (!wrong.empty()) return wrong + (lacks_quotes ? "; write it in quotes" : "");
+  const bool breaks_line = has_control(node.value_exact<std::string>().value_or(""));
+  return breaks_line ? "expected a string without control characters" : "";
+}
+
+// Sets one member from a value without error.
 struct Reader {
   const Key& key;
   const toml::node& node;
 
-  std::string expected() const { return "expected " + expectation(key); }
+  std::string text() const { return *scalar_text(node); }
 
-  std::string operator()(bool* member) const {
-    const auto value = node.value_exact<bool>();
-    if (!value) return expected();
-    *member = *value;
-    return "";
+  void operator()(bool* member) const { *member = *parse_flag(text()); }
+  void operator()(int64_t* member) const {
+    const auto number = parse_integer(text());
+    *member = number ? *number : key.word_value();
   }
-
-  std::string operator()(int64_t* member) const {
-    if (!key.count_word.empty() && node.value_exact<std::string>() == key.count_word) {
-      *member = key.word_value();
-      return "";
+  void operator()(double* member) const {
+    if (const auto duration = parse_duration(text())) {
+      *member = std::chrono::duration<double>(*duration).count();
+    } else {
+      *member = *parse_real(text()) + 0.0;  // -0.0 becomes 0: it would be written as "-0", an integer without a sign
     }
-    const auto value = node.value_exact<int64_t>();
-    if (!value || !key.range.holds(static_cast<double>(*value))) return expected();
-    *member = *value;
-    return "";
   }
-
-  std::string operator()(std::optional<int64_t>* member) const {
-    int64_t value = 0;
-    const std::string wrong = (*this)(&value);
-    if (wrong.empty()) *member = value;
-    return wrong;
-  }
-
-  std::string operator()(double* member) const {
-    std::optional<double> value;
-    if (key.form == Form::duration) {
-      value = read_duration(node.value_exact<std::string>().value_or(""));
-    } else if (key.form == Form::part && node.is_floating_point()) {
-      value = node.value_exact<double>();
-      if (!(*value > 0 && *value < 1)) return expected();
-    } else if (node.is_number()) {
-      value = node.value<double>();
-    }
-    if (!value || !key.range.holds(*value)) return expected();
-    *member = *value + 0.0;  // -0.0 becomes 0: it would be written as "-0", an integer without a sign
-    return "";
-  }
-
-  std::string operator()(std::string* member) const {
-    const auto value = node.value_exact<std::string>();
-    if (!value && node.is_value()) return expected() + "; write it in quotes";
-    if (!value || (key.nonempty && value->empty())) return expected();
-    if (has_control(*value)) return "expected a string without control characters";
-    if (!key.words.empty() && std::find(key.words.begin(), key.words.end(), *value) == key.words.end()) {
-      return expected_one_of(*value, key.words);
-    }
-    *member = *value;
-    return "";
-  }
-
+  void operator()(std::string* member) const { *member = text(); }
+  void operator()(std::optional<int64_t>* member) const { *member = parse_integer(text()); }
   template <typename T>
-  std::string operator()(std::vector<T>* member) const {
-    constexpr bool is_pair = std::is_same_v<T, double>;  // two numbers
-    const toml::array* list = node.as_array();
-    if (list == nullptr || (is_pair && list->size() != member->size())) return expected();
-    std::vector<T> values(list->size());
-    for (std::size_t i = 0; i < list->size(); ++i) {
-      if (!Reader{key, (*list)[i]}(&values[i]).empty()) return expected();
-    }
-    *member = values;
-    return "";
+  void operator()(std::vector<T>* member) const {
+    member->clear();
+    for (const toml::node& element : *node.as_array()) Reader{key, element}(&member->emplace_back());
   }
-
-  std::string operator()(Options*) const { return expected(); }
+  void operator()(Options*) const {}
 };
 
 struct Writer {
@@ -89,12 +92,12 @@ struct Writer {
 
   std::string operator()(const bool* member) const { return *member ? "true" : "false"; }
   std::string operator()(const int64_t* member) const {
-    const bool is_word = !key.count_word.empty() && *member == key.word_value();
-    return is_word ? quoted(key.count_word) : std::to_string(*member);
+    const bool is_word = key.value.choices != nullptr && *member == key.word_value();
+    return is_word ? quoted(key.value.choices) : std::to_string(*member);
   }
   std::string operator()(const double* member) const {
-    if (key.form == Form::part && *member >= 1) return std::to_string(static_cast<int64_t>(*member));
-    return key.form == Form::duration ? quoted(duration_text(*member)) : number_text(*member);
+    if (key.value.type == DDPRUN_OPTION_PART && *member >= 1) return std::to_string(static_cast<int64_t>(*member));
+    return key.value.type == DDPRUN_OPTION_DURATION ? quoted(duration_text(*member)) : number_text(*member);
   }
   std::string operator()(const std::string* member) const { return quoted(*member); }
   std::string operator()(const std::optional<int64_t>* member) const {
@@ -150,19 +153,13 @@ std::string list_as_string(const toml::node& node) {
 
 // Returns the error, or "".
 std::string read_option(const toml::node& node, std::string& value) {
-  if (const auto text = node.value_exact<std::string>()) {
-    if (text->find('\0') != std::string::npos) return "expected a string without the character 0";
-    value = *text;
-  } else if (const auto truth = node.value_exact<bool>()) {
-    value = *truth ? "true" : "false";
-  } else if (const auto integer = node.value_exact<int64_t>()) {
-    value = std::to_string(*integer);
-  } else if (const auto number = node.value_exact<double>()) {
-    value = number_text(*number);
-  } else {
+  const auto text = scalar_text(node);
+  if (!text) {
     const std::string list = list_as_string(node);
     return "expected a string, a number, true or false" + (list.empty() ? "" : "; a list is written as " + list);
   }
+  if (text->find('\0') != std::string::npos) return "expected a string without the character 0";
+  value = *text;
   return "";
 }
 
@@ -170,8 +167,11 @@ std::string read_option(const toml::node& node, std::string& value) {
 
 std::string read_value(const Written& written, Experiment& experiment) {
   const Key& key = *written.key;
-  if (!written.option) return std::visit(Reader{key, *written.value}, key.member(experiment));
-  return read_option(*written.value, (*std::get<Options*>(key.member(experiment)))[*written.option]);
+  if (written.option)
+    return read_option(*written.value, (*std::get<Options*>(key.member(experiment)))[*written.option]);
+  const std::string wrong = node_error(key, *written.value);
+  if (wrong.empty()) std::visit(Reader{key, *written.value}, key.member(experiment));
+  return wrong;
 }
 
 std::string value_text(const Key& key, Experiment& experiment) {

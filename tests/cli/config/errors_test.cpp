@@ -43,7 +43,7 @@ TEST_CASE("each config of errors.txt is accepted, or refused with its lines") {
 }
 
 TEST_CASE("a duration needs a unit and must be in its range") {
-  const std::string expected = ": expected a duration from \"1ms\" to \"24h\", such as \"30s\"";
+  const std::string expected = ": expected a duration from 1ms to 24h, such as \"30s\"";
   for (const std::string value : {"30", "\"30\"", "\"-1s\"", "\"0s\"", "\"25h\"", "\"inf s\"", "\"1e3s\"", "\"s\"",
                                   "\"\"", "\"1 s\"", "\"1d\""}) {
     CHECK(errors_of("comm.timeout = " + value + required) == "exp.toml:1:16: comm.timeout = " + value + expected);

@@ -73,10 +73,11 @@ deterministic = true
   CHECK_FALSE(e.train.epochs.has_value());
 }
 
-TEST_CASE("durations may be in milliseconds, seconds, minutes and hours") {
+TEST_CASE("durations may be in microseconds, milliseconds, seconds, minutes and hours") {
   const auto timeout = [](const std::string& text) {
     return load_text("comm.timeout = \"" + text + "\"" + required).experiment.comm.timeout;
   };
+  CHECK(timeout("1500us") == 0.0015);
   CHECK(timeout("500ms") == 0.5);
   CHECK(timeout("1.5s") == 1.5);
   CHECK(timeout("30s") == 30.0);

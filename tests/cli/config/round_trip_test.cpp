@@ -30,9 +30,9 @@ struct AnyValue {
 
   void operator()(bool* member) const { *member = *rc::gen::arbitrary<bool>(); }
   void operator()(int64_t* member) const {
-    const auto high =
-        key.range.high >= 9e18 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(key.range.high) + 1;
-    *member = *rc::gen::inRange<int64_t>(static_cast<int64_t>(key.range.low), high);
+    const char *least = key.value.least, *most = key.value.most;
+    const int64_t end = most == nullptr ? std::numeric_limits<int64_t>::max() : *parse_integer(most) + 1;
+    *member = *rc::gen::inRange(least == nullptr ? 0 : *parse_integer(least), end);
   }
   void operator()(std::optional<int64_t>* member) const {
     int64_t value = 0;
@@ -40,12 +40,19 @@ struct AnyValue {
     *member = value;
   }
   void operator()(double* member) const {
-    const double low = key.range.low, high = std::min(key.range.high, 1e300);
+    if (key.value.type == DDPRUN_OPTION_DURATION) {
+      *member = static_cast<double>(*rc::gen::inRange<int64_t>(1'000'000, 86'400'000'000'000)) / 1e9;
+      return;
+    }
+    const double low = *parse_real(key.value.least),
+                 high = key.value.most == nullptr ? 1e300 : *parse_real(key.value.most);
     const double part = *rc::gen::inRange<int64_t>(1, 1'000'000'007) / 1'000'000'007.0;
     *member = *rc::gen::arbitrary<bool>() ? low + part * (high - low) : std::min(high, low + part * part);
   }
   void operator()(std::string* member) const {
-    *member = key.words.empty() ? any_text(false, key.nonempty) : *rc::gen::elementOf(key.words);
+    const bool is_choice = key.value.type == DDPRUN_OPTION_CHOICE;
+    *member = is_choice ? *rc::gen::elementOf(parse_list(key.value.choices, '|'))
+                        : any_text(false, key.value.type == DDPRUN_OPTION_NAME);
   }
   void operator()(std::vector<double>* member) const {
     for (double& element : *member) (*this)(&element);
@@ -77,6 +84,7 @@ bool can_replay(const config::Experiment& e) {
 config::Experiment any_experiment() {
   config::Experiment e;
   for (const config::Key& key : config::keys()) std::visit(AnyValue{key}, key.member(e));
+  e.schema_version = 1;
   e.experiment.name = "run " + std::to_string(*rc::gen::arbitrary<uint8_t>()) + "\"";
   if (e.strategy.kind == "single") {
     e.launch.nproc = 1;
