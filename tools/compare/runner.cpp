@@ -23,7 +23,7 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-[[noreturn]] void stop(const RunEnd& end, const std::string& label, const std::string& folder) {
+[[noreturn]] void stop(const tools::ChildEnd& end, const std::string& label, const std::string& folder) {
   throw Error(end.code(),
               fmt::format("{} in {}; the runs so far are in {}",
                           end.code() == ExitCode::interrupted ? "interrupted" : "terminated", label, folder));
@@ -70,7 +70,7 @@ class Rounds {
       if (comparison_.environment.empty()) comparison_.environment = run.environment;
       member.dirs.push_back(run.dir);
       member.runs.push_back(figures_of(run, request_.warmup_steps));
-      member.runs.back().other_cpu = end.other_cpu;
+      member.runs.back().other_cpu = tools::other_share(end.cpu);
       runner_.print(fmt::format("{}: {} a step", label, console::human_time(member.runs.back().step)));
     }
   }
@@ -123,9 +123,7 @@ void Runner::validate(const std::vector<Variant>& variants) {
     }
     for (const std::string& override_ : variant.overrides) arguments.insert(arguments.end(), {"--set", override_});
     const std::string log = folder_ + "/logs/validate-" + folder_name(variant.name) + ".log";
-    RunEnd end;
-    end.log = log;
-    end.process = tools::run_process(plan_of(running_, arguments, log));
+    const tools::ChildEnd end = tools::run_child(plan_of(running_, arguments, log));
     if (end.was_asked()) stop(end, "the check of " + variant.name, folder_);
     if (end.process.code != 0) throw Error(end.code(), as_typed(variant, end.why()));
   }
@@ -139,27 +137,20 @@ RunEnd Runner::run(const Variant& variant, const std::string& label, const std::
   overrides.push_back("experiment.output=" + config::quoted(folder_ + "/runs"));
   overrides.insert(overrides.end(), more_overrides.begin(), more_overrides.end());
 
-  RunEnd end;
-  end.log = folder_ + "/logs/" + name + ".log";
-  ProcessPlan plan = plan_of(running_, arguments_of(variant.file, overrides), end.log);
-  const bool together = job_ != nullptr && variant.loaded.experiment.strategy.kind == "ddp";
-  if (together) {
-    job_->begin({{"variant", variant.name}, {"overrides", overrides}, {"folder", folder_}, {"name", name}}, plan);
-  }
+  std::string dir;
+  ProcessPlan plan = plan_of(running_, arguments_of(variant.file, overrides), folder_ + "/logs/" + name + ".log");
   if (running_.timeout > 0) plan.timeout = std::chrono::milliseconds(static_cast<int64_t>(running_.timeout * 1000));
   start_ = Clock::now();
   plan.end_early = [&] {
     draw(label);
-    if (end.dir.empty()) end.dir = new_run_dir();
-    return (together && job_->failed()) || (end_early && end_early(end.dir));
+    if (dir.empty()) dir = new_run_dir();
+    return end_early && end_early(dir);
   };
-  const tools::CpuMeter meter;
-  end.process = tools::run_process(plan);
-  std::vector<tools::CpuUse> parts = {meter.use()};
+  const bool together = job_ != nullptr && variant.loaded.experiment.strategy.kind == "ddp";
+  RunEnd end{together ? job_->run({{"variant", variant.name}, {"overrides", overrides}}, plan)
+                      : tools::run_child(plan)};
   bar_.clear();
-  if (together) job_->collect(end, parts);
-  end.other_cpu = tools::other_share(parts);
-  if (end.dir.empty()) end.dir = new_run_dir();
+  end.dir = dir.empty() ? new_run_dir() : dir;
   if (!end.dir.empty()) seen_.push_back(end.dir);
   ++done_;
   seconds_ += since(start_);
@@ -211,11 +202,9 @@ ProcessPlan plan_of(const Running& running, const std::vector<std::string>& argu
 
 ExitCode follow(tools::Job& job, const Running& running, const std::vector<Variant>& variants) {
   return job.follow([&](const json& what) {
-    const auto is_it = [&](const Variant& variant) { return variant.name == what.at("variant"); };
-    const std::string log = what.at("folder").get<std::string>() + "/logs/" + what.at("name").get<std::string>();
-    return plan_of(running,
-                   arguments_of(std::find_if(variants.begin(), variants.end(), is_it)->file, what.at("overrides")),
-                   log + job.suffix() + ".log");
+    const std::string name = what.at("variant");
+    return plan_of(running, arguments_of(std::ranges::find(variants, name, &Variant::name)->file, what.at("overrides")),
+                   "");
   });
 }
 

@@ -20,8 +20,7 @@ std::string new_folder(const Running& running, const config::Experiment& experim
 
 // The result of one run.
 struct RunEnd : tools::ChildEnd {
-  std::string dir;                     // its run folder; "" if it did not create one
-  double other_cpu = record::kAbsent;  // other_share() during the run
+  std::string dir{};  // its run folder; "" if it did not create one
 };
 
 // For the main thread only (launch/supervisor.hpp says why).

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "base/log.hpp"
@@ -16,6 +17,7 @@
 namespace ddprun::tools {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
@@ -32,17 +34,15 @@ milliseconds since(Clock::time_point begin) {
   return std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
 }
 
-bool is_good(const ProcessEnd& end) {
-  return end.ending == Ending::exited && end.code == 0;
-}
-
-std::string text_of(const ProcessEnd& end, const std::string& log) {
+std::string text_of(const ChildEnd& end) {
   constexpr int kSignal = 128;
-  if (end.code > kSignal && end.code != static_cast<int>(ExitCode::interrupted) &&
-      end.code != static_cast<int>(ExitCode::terminated)) {
-    return fmt::format("killed by signal {}", end.code - kSignal);
+  const int code = end.process.code;
+  if (!end.cause.empty()) return end.cause;
+  if (code > kSignal && code != static_cast<int>(ExitCode::interrupted) &&
+      code != static_cast<int>(ExitCode::terminated)) {
+    return fmt::format("killed by signal {}", code - kSignal);
   }
-  return last_line_of(log);
+  return last_line_of(end.log);
 }
 
 // For launch::first_cause(): times of several hosts cannot be compared.
@@ -55,11 +55,9 @@ launch::RankEnd rank_end_of(int index, const json& part) {
   return end;
 }
 
-CpuUse cpu_of(const json& part) {
-  return {part.at("machine"), part.at("all"), part.at("busy"), part.at("own")};
-}
-
 }  // namespace
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CpuUse, machine, all, busy, own)
 
 std::unique_ptr<Job> Job::find(const console::NodeOptions& options) {
   console::use_local_rank(options);
@@ -140,12 +138,17 @@ void Job::place(ProcessPlan& plan, int port) const {
   if (options_.nproc) add("--nproc-per-node", std::to_string(*options_.nproc));
 }
 
-void Job::begin(json what, ProcessPlan& plan) {
+ChildEnd Job::run(json what, ProcessPlan plan) {
   ++run_;
   const int port = launch::free_port(at_.host);
   place(plan, port);
   what["port"] = port;
+  what["log"] = plan.log;
   store_->set(key("run"), what.dump());
+  plan.end_early = [this, asked = std::move(plan.end_early)] { return (asked && asked()) || failed(); };
+  ChildEnd end = run_child(plan);
+  collect(end);
+  return end;
 }
 
 bool Job::failed() {
@@ -164,39 +167,43 @@ void Job::acknowledge() {
 }
 
 // This process's part of the run has ended.
-void Job::announce(const ProcessEnd& end, const std::string& text, const std::string& log, const CpuUse& cpu) {
-  if (!is_good(end)) {
+void Job::announce(const ChildEnd& end) {
+  if (!end.is_good()) {
     try {
       store_->set(key("failed"), "");
     } catch (const Error& error) {
       if (error.code() != ExitCode::rendezvous) throw;  // another one was first
     }
   }
-  const json part = {{"ending", end.ending},
-                     {"code", end.code},
-                     {"text", text},
-                     {"log", log},
-                     {"cpu", {{"machine", cpu.machine}, {"all", cpu.all}, {"busy", cpu.busy}, {"own", cpu.own}}}};
+  const json part = {{"ending", end.process.ending},
+                     {"code", end.process.code},
+                     {"text", text_of(end)},
+                     {"log", end.log},
+                     {"cpu", end.cpu}};
   acknowledge();
   store_->set(key("end", index_),
               part.dump(-1, ' ', false, json::error_handler_t::replace));  // a log may have any bytes
 }
 
-void Job::collect(ChildEnd& end, std::vector<CpuUse>& cpu) {
-  announce(end.process, text_of(end.process, end.log), end.log, cpu.front());
+// Waits until all parts have ended.
+void Job::collect(ChildEnd& end) {
+  announce(end);
   std::vector<json> parts;
   std::vector<launch::RankEnd> ends;
   const auto begin = Clock::now();
   for (int index = 0; index < count_; ++index) {
-    json part = {
-        {"ending", Ending::exited}, {"code", ExitCode::peer}, {"text", "its process does not answer"}, {"log", ""}};
+    json part = {{"ending", Ending::exited},
+                 {"code", ExitCode::peer},
+                 {"text", "its process does not answer"},
+                 {"log", ""},
+                 {"cpu", json::array()}};
     if (end.is_good() || store_->get(key("acknowledged", index), kAcknowledge - since(begin))) {
       if (const auto text = store_->get(key("end", index), kEnds - since(begin))) part = json::parse(*text);
     }
     const Ending ending = part.at("ending");
     if (ending == Ending::interrupted || ending == Ending::terminated) end.process.ending = ending;
     ends.push_back(rank_end_of(index, part));
-    if (index != index_ && part.contains("cpu")) cpu.push_back(cpu_of(part.at("cpu")));
+    if (index != index_) std::ranges::copy(part.at("cpu"), std::back_inserter(end.cpu));
     parts.push_back(std::move(part));
   }
   const launch::RankEnd* cause = launch::first_cause(ends);
@@ -241,20 +248,18 @@ void Job::run_part(ProcessPlan plan, const json& what) {
       return true;
     }
   };
-  ProcessEnd end;
-  std::string text;
-  const CpuMeter meter;
+  fs::path log = what.at("log").get<std::string>();
+  plan.log = log.replace_extension(fmt::format(".{}{}.log", process(), index_)).string();
+  ChildEnd end;
   try {
-    const std::string folder = what.at("folder");
-    for (const char* part : {"/runs", "/logs"}) std::filesystem::create_directories(folder + part);
-    end = run_process(plan);
-    text = text_of(end, plan.log);
+    fs::create_directories(log.parent_path());
+    fs::create_directories(log.parent_path().parent_path() / "runs");
+    end = run_child(plan);
   } catch (const std::exception& error) {
-    end.code = static_cast<int>(ExitCode::failure);
-    text = error.what();
+    end = {{Ending::exited, static_cast<int>(ExitCode::failure)}, plan.log, {}, error.what()};
   }
   if (lost) std::rethrow_exception(lost);
-  announce(end, text, plan.log, meter.use());
+  announce(end);
 }
 
 ExitCode Job::follow(const std::function<ProcessPlan(const json&)>& plan_of) {

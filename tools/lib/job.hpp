@@ -49,24 +49,17 @@ class Job {
   Store& store() { return *store_; }
   const launch::StoreAddress& store_address() const { return at_; }
   const std::string& address() const { return address_; }
-  // For the name of a log: "", or ".node1".
-  std::string suffix() const {
-    return leads() ? "" : std::string(".").append(process()).append(std::to_string(index_));
-  }
 
-  // Process 0 calls these for each run, in this order. begin() makes the other processes start their part, with the
-  // plan that their follow() makes of `what`, and completes the plan of its part; what["folder"] gets runs/ and logs/.
-  // failed() returns whether a part has failed so far. collect() waits until all parts have ended, replaces `end` by
-  // the first cause, and adds the CPU time of the other parts to `cpu`, which begins with that of process 0. Each
-  // throws Error(peer) if the others cannot be reached.
-  void begin(nlohmann::json what, ProcessPlan& plan);
-  bool failed();
-  void collect(ChildEnd& end, std::vector<CpuUse>& cpu);
+  // Process 0: runs its part to its end, and those of the other processes, with the plans that their follow() makes of
+  // `what`. All end when one has failed; the end is then that of the first cause. plan.log is FOLDER/logs/NAME.log;
+  // the other processes make FOLDER/runs/ and write FOLDER/logs/NAME.node1.log. Throws Error(peer) if the others cannot
+  // be reached.
+  ChildEnd run(nlohmann::json what, ProcessPlan plan);
 
   // Process 0: runs `work`; then the other processes end with its code or its error.
   ExitCode lead(const std::function<ExitCode()>& work);
-  // The other processes: take part in all runs until process 0 has ended. Returns its code, or throws its error. Throws
-  // Error(peer) if process 0 is lost.
+  // The other processes: take part in all runs until process 0 has ended; a plan needs no log. Returns its code, or
+  // throws its error. Throws Error(peer) if process 0 is lost.
   ExitCode follow(const std::function<ProcessPlan(const nlohmann::json& what)>& plan_of);
 
  private:
@@ -74,8 +67,10 @@ class Job {
   void open_store(bool insecure, std::chrono::milliseconds timeout);
   void place(ProcessPlan& plan, int port) const;
   void run_part(ProcessPlan plan, const nlohmann::json& what);
+  bool failed();
   void acknowledge();
-  void announce(const ProcessEnd& end, const std::string& text, const std::string& log, const CpuUse& cpu);
+  void announce(const ChildEnd& end);
+  void collect(ChildEnd& end);
   void finish(ExitCode code, const std::string& message) noexcept;
   std::string key(const std::string& what) const { return what + " " + std::to_string(run_); }
   std::string key(const std::string& what, int index) const { return key(what) + "/" + std::to_string(index); }

@@ -156,6 +156,12 @@ ProcessEnd run_process(const ProcessPlan& plan) {
   return RunningProcess(plan).run();
 }
 
+ChildEnd run_child(const ProcessPlan& plan) {
+  const CpuMeter meter;
+  const ProcessEnd end = run_process(plan);
+  return {end, plan.log, {meter.use()}};
+}
+
 ExitCode ChildEnd::code() const {
   if (process.ending == Ending::interrupted) return ExitCode::interrupted;
   if (process.ending == Ending::terminated) return ExitCode::terminated;

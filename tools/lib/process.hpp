@@ -36,11 +36,20 @@ struct ProcessEnd {
 constexpr std::chrono::milliseconds kGrace{10000};
 ProcessEnd run_process(const ProcessPlan& plan);
 
+// CPU seconds of one process's part of a run, and of the machine meanwhile.
+struct CpuUse {
+  std::string machine;  // the boot id of its kernel: containers of one machine have the same
+  double all = 0;       // of all cores, idle or not
+  double busy = 0;      // of programs, and kept by a hypervisor
+  double own = 0;       // of the process and its reaped descendants
+};
+
 // A child and what is known about its end.
 struct ChildEnd {
   ProcessEnd process;
-  std::string log;    // file with its output
-  std::string cause;  // of its failure, if another process of the job reported it
+  std::string log;          // file with its output
+  std::vector<CpuUse> cpu;  // of all parts of the run
+  std::string cause{};      // of its failure, if another process of the job reported it
 
   bool is_good() const { return process.ending == Ending::exited && process.code == 0; }
   bool was_asked() const { return process.ending == Ending::interrupted || process.ending == Ending::terminated; }
@@ -49,16 +58,11 @@ struct ChildEnd {
   std::string why() const;
 };
 
+// As run_process(), with what is known about its end.
+ChildEnd run_child(const ProcessPlan& plan);
+
 // The last non-empty line of a log: a failed run reports its cause there.
 std::string last_line_of(const std::string& path);
-
-// CPU seconds of one process's part of a run, and of the machine meanwhile.
-struct CpuUse {
-  std::string machine;  // the boot id of its kernel: containers of one machine have the same
-  double all = 0;       // of all cores, idle or not
-  double busy = 0;      // of programs, and kept by a hypervisor
-  double own = 0;       // of the process and its reaped descendants
-};
 
 // Measures from its construction on. Main thread; run_process() must have reaped what it started.
 class CpuMeter {

@@ -64,16 +64,8 @@ tools::ProcessPlan Session::plan_of(const std::vector<std::string>& arguments, c
 }
 
 void Session::run(const std::string& folder, const std::string& name, const std::vector<std::string>& arguments) {
-  tools::ChildEnd end;
-  end.log = folder + "/logs/" + name + ".log";
-  tools::ProcessPlan plan = plan_of(arguments, end.log);
-  if (job_) {
-    job_->begin({{"arguments", arguments}, {"folder", folder}, {"name", name}}, plan);
-    plan.end_early = [this] { return job_->failed(); };
-  }
-  end.process = tools::run_process(plan);
-  std::vector<tools::CpuUse> unused(1);
-  if (job_) job_->collect(end, unused);
+  const tools::ProcessPlan plan = plan_of(arguments, folder + "/logs/" + name + ".log");
+  const tools::ChildEnd end = job_ ? job_->run({{"arguments", arguments}}, plan) : tools::run_child(plan);
   if (end.process.ending == tools::Ending::interrupted) throw Error(end.code(), "interrupted in " + name);
   if (end.process.ending == tools::Ending::terminated) throw Error(end.code(), "terminated in " + name);
   if (!end.is_good()) throw Error(end.code(), fmt::format("{}: {}; its log: {}", name, end.why(), end.log));
@@ -86,10 +78,7 @@ ExitCode Session::lead(const std::function<void()>& work) {
   };
   if (!job_) return all();
   if (job_->leads()) return job_->lead(all);
-  return job_->follow([this](const nlohmann::json& what) {
-    return plan_of(what.at("arguments"), fmt::format("{}/logs/{}{}.log", what.at("folder").get<std::string>(),
-                                                     what.at("name").get<std::string>(), job_->suffix()));
-  });
+  return job_->follow([this](const nlohmann::json& what) { return plan_of(what.at("arguments"), ""); });
 }
 
 }  // namespace ddprun::tune
