@@ -19,6 +19,7 @@
 #include "launch/net/address.hpp"
 #include "launch/rendezvous.hpp"
 #include "launch/supervisor.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::bench {
 namespace {
@@ -59,9 +60,7 @@ std::vector<comm::BenchmarkResult> measure(const Plan& plan, const Variant& vari
   options.seed = static_cast<uint64_t>(round);
   const auto gather = store.numbered_allgather("bench", world.rank, world.size, plan.benchmark.timeout);
   comm::Benchmark benchmark(*backend, gather, options, plan.sizes.back());
-  std::vector<comm::BenchmarkResult> results;
-  for (const comm::BenchmarkCase& what : cases_of(plan, variant)) results.push_back(benchmark.measure(what));
-  return results;
+  return tools::each(cases_of(plan, variant), [&](const comm::BenchmarkCase& what) { return benchmark.measure(what); });
 }
 
 // Lets backends write notices (how they reach the other ranks) in round 0 only: they would be the same in each.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <ranges>
 #include <utility>
 
 #include "cli/config/experiment.hpp"
@@ -13,6 +14,7 @@
 #include "cuda/driver.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/words.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::bench {
 namespace {
@@ -40,9 +42,7 @@ void require_known(const std::string& option, const std::string& given, const st
 
 template <class Value>
 Value named(const std::string& option, const std::string& name, const std::map<std::string, Value>& values) {
-  std::vector<std::string> known;
-  for (const auto& [each, value] : values) known.push_back(each);
-  require_known(option, name, known);
+  require_known(option, name, tools::each(std::views::keys(values)));
   return values.at(name);
 }
 
@@ -196,9 +196,8 @@ Plan plan_of(const Request& request, const plugin::Registry& registry) {
   plan.dtype = named("-d", request.dtype, kDTypes);
   plan.op = named("-o", request.op, kOps);
   plan.sizes = sizes_of(request);
-  for (const std::string& name : request.collectives) {
-    plan.collectives.push_back(named("--collective", name, kKinds));
-  }
+  plan.collectives =
+      tools::each(request.collectives, [](const std::string& name) { return named("--collective", name, kKinds); });
   require_once("--collective", request.collectives);
   require_once("--backend", request.backends);
   require_once("--algorithm", request.algorithms);

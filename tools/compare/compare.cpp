@@ -17,6 +17,7 @@
 #include "tools/compare/runner.hpp"
 #include "tools/compare/variant.hpp"
 #include "tools/lib/run.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -98,16 +99,13 @@ std::vector<Member> members_of(const std::vector<Variant>& variants, bool twin) 
 }
 
 void check_fairness(const std::vector<Member>& members, bool allow_different, Comparison& comparison) {
-  std::vector<Variant> variants;
-  for (const Member& member : members) variants.push_back(member.variant);
+  const std::vector<Variant> variants = tools::each(members, &Member::variant);
   if (!allow_different) require_fair(variants);
   comparison.unfair = unfair_differences(variants);
 }
 
 std::vector<Gate> gates_of(const Request& request, const std::vector<Member>& members) {
-  std::vector<Gate> gates;
-  for (const std::string& gate : request.gates) gates.push_back(parse_gate(gate, names_of(members)));
-  return gates;
+  return tools::each(request.gates, [&](const std::string& gate) { return parse_gate(gate, names_of(members)); });
 }
 
 ExitCode report_result(const Comparison& comparison, const PageFile& page, const std::string& folder) {
@@ -184,10 +182,9 @@ ExitCode compare_new(const Request& request, const std::vector<Variant>& variant
 // The number of ranks, over all hosts, becomes launch.nproc of the variants of ddp.
 void meet(tools::Job& job, const Request& request, std::vector<Variant>& variants) {
   const auto& launch = variants.front().loaded.experiment.launch;
-  std::vector<int64_t> ranks;
-  for (const Variant& variant : variants) {
-    ranks.push_back(request.nodes.nproc ? *request.nodes.nproc : ranks_of(variant.loaded.experiment));
-  }
+  const auto ranks = tools::each(variants, [&](const Variant& variant) {
+    return request.nodes.nproc ? *request.nodes.nproc : ranks_of(variant.loaded.experiment);
+  });
   const auto counts = job.meet({.insecure = launch.insecure,
                                 .timeout = std::chrono::milliseconds(static_cast<int64_t>(launch.timeout * 1000)),
                                 .identity = identity_of(request, variants),

@@ -9,6 +9,7 @@
 #include "cli/console/units.hpp"
 #include "tools/compare/figures.hpp"
 #include "tools/compare/variant.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -20,11 +21,9 @@ bool is_per_sample(const Comparison& comparison) {
 }
 
 std::vector<double> times_of(const Member& member, bool per_sample) {
-  std::vector<double> times;
-  for (const Figures& run : member.runs) {
-    times.push_back(per_sample ? run.total_time / static_cast<double>(run.samples) : run.step);
-  }
-  return times;
+  return tools::each(member.runs, [&](const Figures& run) {
+    return per_sample ? run.total_time / static_cast<double>(run.samples) : run.step;
+  });
 }
 
 ParityRun first_parity(const Member& member) {
@@ -167,15 +166,11 @@ std::vector<Variant> variants_of(const std::vector<Member>& members) {
 }  // namespace
 
 std::vector<Split> splits_of(const Comparison& comparison) {
-  std::vector<Split> splits;
-  for (const Member& member : comparison.members) splits.push_back(member.typical.figures.split);
-  return splits;
+  return tools::each(comparison.members, [](const Member& member) { return member.typical.figures.split; });
 }
 
 std::vector<std::string> names_of(const std::vector<Member>& members) {
-  std::vector<std::string> names;
-  for (const Member& member : members) names.push_back(member.variant.name);
-  return names;
+  return tools::each(members, [](const Member& member) { return member.variant.name; });
 }
 
 std::string measure_of(const Comparison& comparison) {

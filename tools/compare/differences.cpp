@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include "checkpoint/folder.hpp"
 #include "cli/config/experiment.hpp"
 #include "ddprun/error.hpp"
 #include "record/run_dir.hpp"
+#include "tools/lib/statistics.hpp"
 #include "tools/report/runs.hpp"
 
 namespace ddprun::compare {
@@ -35,9 +37,8 @@ std::string line_of(const std::string& what, const std::vector<Variant>& variant
 }
 
 std::map<std::string, std::vector<std::string>> differing_settings(const std::vector<Variant>& variants) {
-  std::vector<config::Experiment> experiments;
-  for (const Variant& variant : variants) experiments.push_back(variant.loaded.experiment);
-  return report::differing_settings(experiments);
+  return report::differing_settings(
+      tools::each(variants, [](const Variant& variant) { return variant.loaded.experiment; }));
 }
 
 // Keys that change no number, or that other causes stand for: workers, learning rate, BatchNorm.
@@ -89,10 +90,8 @@ std::string statistics_text(const config::Experiment& experiment) {
 
 std::vector<std::string> unfair_differences(const std::vector<Variant>& variants) {
   std::vector<std::string> lines;
-  std::vector<std::string> batches;
-  for (const Variant& variant : variants) {
-    batches.push_back(std::to_string(global_batch_of(variant.loaded.experiment)));
-  }
+  const auto batches =
+      tools::each(variants, [](const Variant& one) { return std::to_string(global_batch_of(one.loaded.experiment)); });
   if (std::set<std::string>(batches.begin(), batches.end()).size() > 1) {
     lines.push_back(line_of("global batch", variants, batches));
   }
@@ -111,9 +110,7 @@ void require_fair(const std::vector<Variant>& variants) {
 }
 
 std::vector<std::string> keys_that_differ(const std::vector<Variant>& variants) {
-  std::vector<std::string> keys;
-  for (const auto& [key, values] : differing_settings(variants)) keys.push_back(key);
-  return keys;
+  return tools::each(std::views::keys(differing_settings(variants)));
 }
 
 std::vector<Cause> causes_of(const config::Experiment& a, const config::Experiment& b, bool batch_norm) {

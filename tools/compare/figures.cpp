@@ -69,12 +69,9 @@ double or_absent(int64_t value) {
   return value < 0 ? record::kAbsent : static_cast<double>(value);
 }
 
-template <class Get>
-double median_over(const std::vector<Figures>& runs, Get get) {
-  std::vector<double> values;
-  for (const Figures& run : runs) {
-    if (std::isfinite(get(run))) values.push_back(get(run));
-  }
+double median_over(const std::vector<Figures>& runs, double Figures::*member) {
+  std::vector<double> values = tools::each(runs, member);
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
   return tools::median(values);
 }
 
@@ -158,10 +155,9 @@ Typical typical_of(const std::vector<Figures>& runs) {
   for (double Figures::*member :
        {&Figures::total_time, &Figures::step, &Figures::throughput, &Figures::comm_bytes, &Figures::comm_time,
         &Figures::busbw, &Figures::peak_memory, &Figures::test_loss, &Figures::test_accuracy, &Figures::other_cpu}) {
-    figures.*member = median_over(runs, [&](const Figures& run) { return run.*member; });
+    figures.*member = median_over(runs, member);
   }
-  std::vector<double> steps;
-  for (const Figures& run : runs) steps.push_back(run.step);
+  const std::vector<double> steps = tools::each(runs, &Figures::step);
   typical.step_low = tools::quantile(steps, 0.25);
   typical.step_high = tools::quantile(steps, 0.75);
   return typical;

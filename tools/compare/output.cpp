@@ -5,6 +5,7 @@
 
 #include "base/log.hpp"
 #include "ddprun/error.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -64,22 +65,20 @@ ordered_json json_of(const VariantParity& parity) {
 }
 
 ordered_json json_of(const PairParity& parity) {
-  ordered_json object = {{"tensor_steps", parity.tensor_steps},
-                         {"first_tensor", json_of(parity.first_tensor)},
-                         {"largest_distance", number(parity.largest_distance)},
-                         {"loss_steps", parity.loss_steps},
-                         {"first_other_loss", parity.first_other_loss},
-                         {"first_loss_distance", number(parity.first_loss_distance)},
-                         {"largest_loss_distance", number(parity.largest_loss_distance)},
-                         {"largest_loss_step", parity.largest_loss_step},
-                         {"first_step_distance", number(parity.at_first_step())},
-                         {"first_step_bound", parity.float32 ? ordered_json(kRounding) : ordered_json()},
-                         {"causes", ordered_json::array()}};
-  for (const Cause& cause : parity.causes) object["causes"].push_back(cause.text);
-  return object;
+  return {{"tensor_steps", parity.tensor_steps},
+          {"first_tensor", json_of(parity.first_tensor)},
+          {"largest_distance", number(parity.largest_distance)},
+          {"loss_steps", parity.loss_steps},
+          {"first_other_loss", parity.first_other_loss},
+          {"first_loss_distance", number(parity.first_loss_distance)},
+          {"largest_loss_distance", number(parity.largest_loss_distance)},
+          {"largest_loss_step", parity.largest_loss_step},
+          {"first_step_distance", number(parity.at_first_step())},
+          {"first_step_bound", parity.float32 ? ordered_json(kRounding) : ordered_json()},
+          {"causes", tools::each(parity.causes, &Cause::text)}};
 }
 
-ordered_json json_of(const Member& member) {
+ordered_json json_of_member(const Member& member) {
   ordered_json object = {{"name", member.variant.name},
                          {"config", member.variant.file},
                          {"overrides", member.variant.overrides},
@@ -113,10 +112,9 @@ std::string to_json(const Comparison& comparison) {
                          {"other_work", comparison.unfair},
                          {"warnings", warnings(comparison)},
                          {"ceiling", comparison.ceiling},
-                         {"variants", ordered_json::array()},
+                         {"variants", tools::each(comparison.members, json_of_member)},
                          {"against_first", ordered_json::array()},
                          {"gates", ordered_json::array()}};
-  for (const Member& member : comparison.members) object["variants"].push_back(json_of(member));
   for (const Against& against : comparison.against) {
     object["against_first"].push_back({{"name", comparison.members[against.member].variant.name},
                                        {"ratio", json_of(against.ratio)},

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -16,13 +19,7 @@ using report::Section;
 
 template <class Get>
 std::vector<double> of_each(const Comparison& comparison, Get get) {
-  std::vector<double> values;
-  for (const Member& member : comparison.members) values.push_back(get(member.typical.figures));
-  return values;
-}
-
-double largest(const std::vector<double>& values) {
-  return *std::max_element(values.begin(), values.end());
+  return tools::each(comparison.members, [&](const Member& one) { return std::invoke(get, one.typical.figures); });
 }
 
 Bars bars_of(const std::string& axis, std::vector<std::string> groups, std::vector<BarSeries> series) {
@@ -40,7 +37,7 @@ Chart bars(const Comparison& comparison, const std::string& title, const std::st
 }
 
 report::Unit unit_of_steps(const Comparison& comparison) {
-  return report::unit_of_seconds(largest(of_each(comparison, [](const Figures& f) { return f.step; })));
+  return report::unit_of_seconds(std::ranges::max(of_each(comparison, &Figures::step)));
 }
 
 // values[i] is that of x = first + i.
@@ -54,7 +51,7 @@ report::LineSeries line_of(const Member& member, int64_t first, const std::vecto
 template <class Get>
 Chart time_bars(const Comparison& comparison, const std::string& title, Get get) {
   std::vector<double> values = of_each(comparison, get);
-  const report::Unit unit = report::unit_of_seconds(largest(values));
+  const report::Unit unit = report::unit_of_seconds(std::ranges::max(values));
   for (double& value : values) value *= unit.factor;
   return bars(comparison, title, "time (" + unit.name + ")", {title, values, {}, {}});
 }
@@ -79,11 +76,10 @@ Chart gain_bars(const Comparison& comparison) {
 
 Section speed_section(const Comparison& comparison) {
   Section section{"Speed", {}, {verdict_table(comparison), figures_table(comparison)}, {}};
-  section.charts.push_back(time_bars(comparison, "Total time", [](const Figures& f) { return f.total_time; }));
-  section.charts.push_back(time_bars(comparison, "Average batch", [](const Figures& f) { return f.step; }));
+  section.charts.push_back(time_bars(comparison, "Total time", &Figures::total_time));
+  section.charts.push_back(time_bars(comparison, "Average batch", &Figures::step));
   section.charts.push_back(
-      bars(comparison, "Throughput", "samples/s",
-           {"throughput", of_each(comparison, [](const Figures& f) { return f.throughput; }), {}, {}}));
+      bars(comparison, "Throughput", "samples/s", {"throughput", of_each(comparison, &Figures::throughput), {}, {}}));
   section.charts.push_back(gain_bars(comparison));
   return section;
 }

@@ -13,9 +13,12 @@
 #include "base/text.hpp"
 #include "ddprun/error.hpp"
 #include "record/environment.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::compare {
 namespace {
+
+namespace fs = std::filesystem;
 
 // Throws the errors of all variants together; an error that several variants have, once.
 std::vector<Variant> loaded(std::vector<Variant> variants, std::optional<int64_t> ranks) {
@@ -61,8 +64,7 @@ std::string name_of(const std::vector<std::string>& overrides, bool with_keys) {
 }
 
 std::vector<std::string> names_of_files(const std::vector<std::string>& files) {
-  std::vector<std::string> stems;
-  for (const std::string& file : files) stems.push_back(std::filesystem::path(file).stem().string());
+  const auto stems = tools::each(files, [](const std::string& file) { return fs::path(file).stem().string(); });
   if (all_differ(stems)) return stems;
   if (all_differ(files)) return files;
   throw Error(ExitCode::usage, "a config is given twice; --aa compares a variant with itself");
@@ -218,8 +220,7 @@ std::vector<Variant> variants_of_overrides(const std::string& file,
                                            const std::string& option) {
   std::vector<std::string> names;
   for (const bool with_keys : {false, true}) {
-    names.clear();
-    for (const auto& own : overrides) names.push_back(name_of(own, with_keys));
+    names = tools::each(overrides, [&](const auto& own) { return name_of(own, with_keys); });
     if (all_differ(names)) break;
   }
   if (!all_differ(names)) throw Error(ExitCode::usage, "two variants of " + file + " are the same: " + names[0]);

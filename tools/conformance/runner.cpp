@@ -12,6 +12,7 @@
 #include "cuda/driver.hpp"
 #include "ddprun/error.hpp"
 #include "testing/hosts.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::conformance {
 namespace {
@@ -85,12 +86,11 @@ class WorldRun {
                                             : testing::Placement{.fork = !settings.checks.no_fork};
     outcomes_ =
         testing::run_ranks(settings.job ? settings.job->ranks_here() : size_, world.as, deadline, body, placement);
-    std::vector<pid_t> pids;
-    for (const auto& outcome : outcomes_) pids.push_back(outcome.pid);
+    const auto pids = tools::each(outcomes_, &Outcome::pid);
     if (settings.job) outcomes_ = settings.job->gather(outcomes_);
     left_ = leftovers.found(pids);
     if (settings.job) left_ = settings.job->gather(left_);
-    for (const auto& outcome : outcomes_) reported_.push_back(reports_by(outcome));
+    reported_ = tools::each(outcomes_, reports_by);
   }
 
   // The number of cases with a verdict: up to and including the one that a rank did not survive, or that ended the

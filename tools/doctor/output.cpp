@@ -10,6 +10,7 @@
 #include "cli/console/table.hpp"
 #include "cli/console/units.hpp"
 #include "ddprun/plugin/words.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::doctor {
 namespace {
@@ -36,15 +37,13 @@ std::string table_text(const std::vector<Finding>& findings) {
 }
 
 nlohmann::ordered_json to_json(const std::vector<Finding>& findings) {
-  auto list = nlohmann::ordered_json::array();
-  for (const Finding& one : findings) {
-    list.push_back({{"group", one.group},
-                    {"name", one.name},
-                    {"state", name_of(one.state)},
-                    {"value", one.value},
-                    {"advice", one.advice}});
-  }
-  return list;
+  return tools::each(findings, [](const Finding& one) {
+    return nlohmann::ordered_json{{"group", one.group},
+                                  {"name", one.name},
+                                  {"state", name_of(one.state)},
+                                  {"value", one.value},
+                                  {"advice", one.advice}};
+  });
 }
 
 void write_json(const std::string& file, const nlohmann::ordered_json& value) {

@@ -57,15 +57,12 @@ class Forecaster {
 
   void predict(Method& method, Shape shape, const std::vector<Basis>& draws) const {
     if (!covers(typical_.links.at(method.backend), method.algorithm, shape)) return;
-    const Predicted value = predicted(method, shape, typical_);
-    std::vector<Predicted> drawn;
-    for (const Basis& draw : draws) drawn.push_back(predicted(method, shape, draw));
-    Predicted row = value;
+    Predicted row = predicted(method, shape, typical_);
+    const auto drawn = tools::each(draws, [&](const Basis& draw) { return predicted(method, shape, draw); });
     for (const auto member : {&Predicted::step, &Predicted::exposed, &Predicted::throughput, &Predicted::efficiency}) {
-      std::vector<double> values;
-      for (const Predicted& one : drawn) values.push_back((one.*member).value);
+      const auto values = tools::each(drawn, [&](const Predicted& one) { return (one.*member).value; });
       (row.*member).low = tools::quantile(values, kLow);
-      (row.*member).high = tools::quantile(std::move(values), kHigh);
+      (row.*member).high = tools::quantile(values, kHigh);
     }
     method.rows.push_back(row);
     consider(method, shape);
@@ -128,11 +125,11 @@ class Forecaster {
   Replayed replayed(const Method& method, Shape shape, const Basis& basis, const StepParts& parts) const {
     const Links& links = basis.links.at(method.backend);
     const double check = forecast_.recording.is_checked ? check_seconds(links, method.algorithm, shape) : 0;
-    std::vector<double> seconds;
-    for (const Bucket& bucket : forecast_.recording.buckets) {
-      seconds.push_back(check + allreduce_seconds(links, method.algorithm, shape, bucket.bytes));
-    }
-    return replay(parts, forecast_.recording.buckets, seconds);
+    const std::vector<Bucket>& buckets = forecast_.recording.buckets;
+    const auto seconds = tools::each(buckets, [&](const Bucket& bucket) {
+      return check + allreduce_seconds(links, method.algorithm, shape, bucket.bytes);
+    });
+    return replay(parts, buckets, seconds);
   }
 
   // Values only.

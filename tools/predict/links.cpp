@@ -19,9 +19,7 @@ Path path_of(const FittedLink& fitted, const BenchRow& row) {
 }
 
 std::vector<Measured> measured(const FittedLink& fitted, const std::function<double(const BenchRow&)>& seconds_of) {
-  std::vector<Measured> all;
-  for (const BenchRow& row : fitted.rows) all.push_back({path_of(fitted, row), seconds_of(row)});
-  return all;
+  return tools::each(fitted.rows, [&](const BenchRow& row) { return Measured{path_of(fitted, row), seconds_of(row)}; });
 }
 
 // What the row says about a link; no rows in it yet.
@@ -73,9 +71,7 @@ BenchRow row_of(const json& row, int64_t hosts, const std::string& path) {
   one.shape = {hosts, row.at("ranks").get<int64_t>() / hosts};
   row.at("size").get_to(one.bytes);
   row.at("median").get_to(one.seconds);
-  for (const json& round : row.at("rounds")) {
-    one.rounds.push_back(tools::median(round.at("samples")));
-  }
+  one.rounds = tools::each(row.at("rounds"), [](const json& round) { return tools::median(round.at("samples")); });
   const auto positive = [](double seconds) { return seconds > 0; };
   if (one.rounds.empty() || !positive(one.seconds) || !std::all_of(one.rounds.begin(), one.rounds.end(), positive)) {
     throw Error(ExitCode::usage, path + ": an allreduce of " + std::to_string(one.bytes) + " bytes has no times");

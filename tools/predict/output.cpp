@@ -23,9 +23,8 @@ struct FitError {
 };
 
 FitError error_of(const FittedLink& link) {
-  std::vector<double> sizes;
-  for (const Misfit& misfit : link.link.misfits) sizes.push_back(std::abs(misfit.error));
-  return {tools::median(sizes), *std::max_element(sizes.begin(), sizes.end())};
+  const auto sizes = tools::each(link.link.misfits, [](const Misfit& misfit) { return std::abs(misfit.error); });
+  return {tools::median(sizes), std::ranges::max(sizes)};
 }
 
 std::string shape_of(Shape shape) {
@@ -114,28 +113,25 @@ ordered_json json_of(const Interval& interval) {
   return {{"value", interval.value}, {"low", interval.low}, {"high", interval.high}};
 }
 
-ordered_json json_of(const FittedLink& link) {
+ordered_json json_of_link(const FittedLink& link) {
   const FitError error = error_of(link);
   return {{"backend", link.backend},      {"algorithm", link.name},     {"within", link.is_within},
           {"alpha", link.link.alpha},     {"beta", link.link.beta},     {"rows", link.rows.size()},
           {"median_error", error.median}, {"largest_error", error.most}};
 }
 
-ordered_json json_of(const Method& method) {
-  ordered_json object = {{"backend", method.backend},
-                         {"algorithm", method.name},
-                         {"speed_up", {{"times", method.best.times}, {"ranks", method.best.ranks}}},
-                         {"rows", ordered_json::array()}};
-  for (const Predicted& row : method.rows) {
-    object["rows"].push_back({{"ranks", row.shape.ranks()},
-                              {"hosts", row.shape.hosts},
-                              {"ranks_per_host", row.shape.per_host},
-                              {"step", json_of(row.step)},
-                              {"exposed", json_of(row.exposed)},
-                              {"throughput", json_of(row.throughput)},
-                              {"efficiency", json_of(row.efficiency)}});
-  }
-  return object;
+ordered_json json_of_row(const Predicted& row) {
+  return {{"ranks", row.shape.ranks()},           {"hosts", row.shape.hosts},
+          {"ranks_per_host", row.shape.per_host}, {"step", json_of(row.step)},
+          {"exposed", json_of(row.exposed)},      {"throughput", json_of(row.throughput)},
+          {"efficiency", json_of(row.efficiency)}};
+}
+
+ordered_json json_of_method(const Method& method) {
+  return {{"backend", method.backend},
+          {"algorithm", method.name},
+          {"speed_up", {{"times", method.best.times}, {"ranks", method.best.ranks}}},
+          {"rows", tools::each(method.rows, json_of_row)}};
 }
 
 report::Chart chart_over_ranks(const std::string& title, const report::Axis& y, const Forecast& forecast, double factor,
@@ -198,22 +194,20 @@ std::string text(const Forecast& forecast) {
 
 std::string to_json(const Forecast& forecast, const std::vector<std::string>& command) {
   const StepParts& step = forecast.typical;
-  ordered_json object = {{"ddprun_predict", 1},
-                         {"command", command},
-                         {"step",
-                          {{"forward", step.forward},
-                           {"backward", step.backward},
-                           {"optimizer", step.optimizer},
-                           {"samples", forecast.recording.samples},
-                           {"buckets", ordered_json::array()}}},
-                         {"serial", forecast.serial()},
-                         {"links", ordered_json::array()},
-                         {"methods", ordered_json::array()}};
-  for (const Bucket& bucket : forecast.recording.buckets) {
-    object["step"]["buckets"].push_back({{"bytes", bucket.bytes}, {"remaining", bucket.remaining}});
-  }
-  for (const FittedLink& link : forecast.links) object["links"].push_back(json_of(link));
-  for (const Method& method : forecast.methods) object["methods"].push_back(json_of(method));
+  const auto json_of_bucket = [](const Bucket& bucket) {
+    return ordered_json{{"bytes", bucket.bytes}, {"remaining", bucket.remaining}};
+  };
+  const ordered_json object = {{"ddprun_predict", 1},
+                               {"command", command},
+                               {"step",
+                                {{"forward", step.forward},
+                                 {"backward", step.backward},
+                                 {"optimizer", step.optimizer},
+                                 {"samples", forecast.recording.samples},
+                                 {"buckets", tools::each(forecast.recording.buckets, json_of_bucket)}}},
+                               {"serial", forecast.serial()},
+                               {"links", tools::each(forecast.links, json_of_link)},
+                               {"methods", tools::each(forecast.methods, json_of_method)}};
   return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -101,15 +101,10 @@ std::vector<StepParts> steps_of(const tools::Run& run, const std::set<int64_t>& 
 }  // namespace
 
 StepParts typical_of(const std::vector<StepParts>& steps) {
-  const auto median_of = [&](const auto& seconds_of) {
-    std::vector<double> values;
-    for (const StepParts& step : steps) values.push_back(seconds_of(step));
-    return tools::median(values);
-  };
-  const StepParts parts = {median_of([](const StepParts& step) { return step.forward; }),
-                           median_of([](const StepParts& step) { return step.backward; }),
-                           median_of([](const StepParts& step) { return step.optimizer; })};
-  return parts.times(median_of([](const StepParts& step) { return step.total(); }) / parts.total());
+  const auto median_of = [&](auto member) { return tools::median(tools::each(steps, member)); };
+  const StepParts parts = {median_of(&StepParts::forward), median_of(&StepParts::backward),
+                           median_of(&StepParts::optimizer)};
+  return parts.times(median_of(&StepParts::total) / parts.total());
 }
 
 Recording read_recording(const std::string& run_dir) {

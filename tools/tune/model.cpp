@@ -64,8 +64,9 @@ double extra_per_call(std::vector<Call> calls, const Curve& curve) {
 }
 
 std::vector<Bucket> buckets_of(const std::vector<Bucket>& gradients, double bucket_cap_mb) {
-  std::vector<comm::ParameterInfo> sizes;
-  for (const Bucket& gradient : gradients) sizes.push_back({static_cast<std::size_t>(gradient.bytes), DType::uint8});
+  const auto sizes = tools::each(gradients, [](const Bucket& gradient) {
+    return comm::ParameterInfo{static_cast<std::size_t>(gradient.bytes), DType::uint8};
+  });
   std::vector<std::size_t> order(gradients.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::vector<Bucket> buckets;
@@ -81,11 +82,10 @@ predict::Replayed expected(const Basis& basis, const Settings& settings) {
   const Curve& curve = basis.curves.at({settings.backend, settings.algorithm, settings.compression});
   const double per_byte = basis.per_byte.at({settings.backend, settings.compression});
   const auto buckets = buckets_of(basis.gradients, settings.bucket_cap_mb);
-  std::vector<double> seconds;
-  for (const Bucket& bucket : buckets) {
+  const auto seconds = tools::each(buckets, [&](const Bucket& bucket) {
     const double bytes = bucket.bytes * sent(settings.compression);
-    seconds.push_back(seconds_at(curve, bytes) + basis.per_call + per_byte * bytes);
-  }
+    return seconds_at(curve, bytes) + basis.per_call + per_byte * bytes;
+  });
   return predict::replay(basis.parts, buckets, seconds);
 }
 
@@ -106,9 +106,8 @@ double fitted_per_byte(Basis basis, const Settings& settings, double step) {
 
 Settings choose(const Basis& basis, const Settings& own) {
   const std::vector<Settings> all = candidates(basis, own);
-  std::vector<double> steps;
-  for (const Settings& one : all) steps.push_back(expected(basis, one).step);
-  const double limit = *std::min_element(steps.begin(), steps.end()) * (1 + kNoise);
+  const auto steps = tools::each(all, [&](const Settings& one) { return expected(basis, one).step; });
+  const double limit = std::ranges::min(steps) * (1 + kNoise);
   const auto rank = [&](std::size_t i) {
     return std::tuple(steps[i] > limit, all[i].compression != own.compression, changes(own, all[i]).size(), steps[i]);
   };

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "cli/console/table.hpp"
 #include "cli/console/units.hpp"
@@ -62,11 +63,11 @@ ordered_json json_of(const Settings& settings) {
 
 ordered_json json_of(const Result& result, const Settings& settings) {
   const predict::Replayed step = expected(result.basis, settings);
-  ordered_json object = {{"settings", json_of(settings)}, {"step", step.step}, {"exposed", step.exposed}};
-  for (const predict::Bucket& bucket : buckets_of(result.basis.gradients, settings.bucket_cap_mb)) {
-    object["buckets"].push_back(bucket.bytes);
-  }
-  return object;
+  const auto buckets = buckets_of(result.basis.gradients, settings.bucket_cap_mb);
+  return {{"settings", json_of(settings)},
+          {"step", step.step},
+          {"exposed", step.exposed},
+          {"buckets", tools::each(buckets, &predict::Bucket::bytes)}};
 }
 
 constexpr int64_t kFirstSteps = 2;  // have one bucket
@@ -169,9 +170,7 @@ double step_of(const std::string& run_dir, const std::vector<int64_t>& traced) {
       if (counts) slowest[step.step] = std::max(slowest[step.step], step.total);
     }
   }
-  std::vector<double> steps;
-  for (const auto& [step, seconds] : slowest) steps.push_back(seconds);
-  return tools::median(std::move(steps));
+  return tools::median(tools::each(std::views::values(slowest)));
 }
 
 std::vector<Call> calls_of(const std::string& run_dir) {
@@ -186,9 +185,7 @@ std::vector<Call> calls_of(const std::string& run_dir) {
   }
   std::vector<Call> calls;
   for (const auto& [bucket, by_step] : fastest) {
-    std::vector<double> seconds;
-    for (const auto& [step, one] : by_step) seconds.push_back(one);
-    calls.push_back({bytes.at(bucket), tools::median(std::move(seconds))});
+    calls.push_back({bytes.at(bucket), tools::median(tools::each(std::views::values(by_step)))});
   }
   return calls;
 }
