@@ -49,13 +49,17 @@ Progress get_progress(ByteReader& reader) {
   return progress;
 }
 
-// Clocks of hosts differ, so a time is sent as an age.
-void put_end(ByteWriter& writer, RankEnd end, nanoseconds now) {
+// Clocks of hosts differ, so a time is sent as an age. Makes the one of the other.
+void turn_times(RankEnd& end, nanoseconds now) {
   end.time = now - end.time;
+  if (end.failure) end.failure->time = now - end.failure->time;
+}
+
+void put_end(ByteWriter& writer, RankEnd end, nanoseconds now) {
+  turn_times(end, now);
   end.crash = end.crash.substr(0, kLongestText);
   writer.fields(fields(end)).fields(fields(end.progress)).number(end.failure.has_value());
   if (!end.failure) return;
-  end.failure->time = now - end.failure->time;
   end.failure->message = end.failure->message.substr(0, kLongestText);
   writer.fields(fields(*end.failure));
 }
@@ -63,11 +67,9 @@ void put_end(ByteWriter& writer, RankEnd end, nanoseconds now) {
 RankEnd get_end(ByteReader& reader, nanoseconds now) {
   RankEnd end;
   reader.fields(fields(end));
-  end.time = now - end.time;
   end.progress = get_progress(reader);
-  if (reader.number() == 0) return end;
-  reader.fields(fields(end.failure.emplace()));
-  end.failure->time = now - end.failure->time;
+  if (reader.number() != 0) reader.fields(fields(end.failure.emplace()));
+  turn_times(end, now);
   return end;
 }
 
@@ -194,7 +196,7 @@ void JobLink::read(std::size_t from, const std::string& text) try {
     return;
   }
   switch (kind) {
-    case Message::failing: failing_ = true; return;
+    case Message::failing: return note_failure();
     case Message::stop: stop_signal_ = static_cast<int>(reader.number()); return;
     case Message::progress:
       node.progress.clear();
@@ -224,7 +226,11 @@ void JobLink::lose(std::size_t which, bool silent) {
   lost.host = nodes_[which].host;
   lost.time = this_time();
   node = {true, {lost}, {}};
-  failing_ = true;
+  note_failure();
+}
+
+void JobLink::note_failure() {
+  if (!failing_since_) failing_since_ = Clock::now();
 }
 
 bool JobLink::have_ended() const {

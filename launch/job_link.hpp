@@ -59,7 +59,9 @@ class JobLink {
   // connection ends, or if it has been silent for Hub::kSilence.
   Clock::time_point turn();
 
-  bool failing() const { return failing_; }  // a rank of another node has failed, or a node is lost
+  // When a rank of another node has failed, or a node was lost.
+  std::optional<Clock::time_point> failing_since() const { return failing_since_; }
+  bool failing() const { return failing_since_.has_value(); }
   std::optional<int> stop_signal() const { return stop_signal_; }  // the signal that asked another node to stop
   // Whether every other node has sent how its ranks ended, or is lost.
   bool have_ended() const;
@@ -100,6 +102,7 @@ class JobLink {
   void receive();
   void read(std::size_t from, const std::string& text);
   void lose(std::size_t node, bool silent);
+  void note_failure();
 
   const std::size_t node_ = 0;
   std::unique_ptr<Connection> connection_;  // null: there is none any more
@@ -110,7 +113,7 @@ class JobLink {
   Clock::time_point last_poll_{};     // the last call of receive()
   Clock::time_point next_ping_{};
   Clock::time_point next_watch_{};
-  bool failing_ = false;
+  std::optional<Clock::time_point> failing_since_;
   std::optional<int> stop_signal_;
   StallWatch stalls_;
   std::vector<int> stuck_;

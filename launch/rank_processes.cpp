@@ -102,9 +102,14 @@ std::size_t RankProcesses::live() const {
       std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return !rank.end; }));
 }
 
+bool RankProcesses::Rank::stopped_too_long() const {
+  return stopped && Clock::now() - *stopped >= kStoppedLimit;
+}
+
 bool RankProcesses::poll() {
   for (Rank& rank : ranks_) {
     if (!rank.end) poll_rank(rank);
+    if (!rank.end && rank.stopped_too_long()) failed_ = true;
   }
   failed_ = failed_ || first_failure(folder_).has_value();
   return failed_;
@@ -153,7 +158,7 @@ RankEnd RankProcesses::end_of(const Rank& rank, int status) const {
   if (end.signal != 0) end.crash = crash_of(folder_, end.rank);
   end.memory_limit = end.signal == SIGKILL && oom_kills_here() > oom_before_;
   end.progress = table_.get(local);
-  end.stopped = rank.stopped && Clock::now() - *rank.stopped >= kStoppedLimit;
+  end.stopped = rank.stopped_too_long();
   end.killed_by_launcher = killed_at_ && !end.failure;
   return end;
 }
@@ -162,12 +167,6 @@ std::optional<Failure> RankProcesses::reported(int rank) const {
   auto failure = failure_of(folder_, rank);
   if (failure && killed_at_ && failure->time > killed_at_->time_since_epoch()) failure.reset();
   return failure;
-}
-
-bool RankProcesses::stopped_too_long() const {
-  return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) {
-    return rank.stopped && !rank.end && Clock::now() - *rank.stopped >= kStoppedLimit;
-  });
 }
 
 void RankProcesses::send(int signal) const {

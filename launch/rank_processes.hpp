@@ -40,10 +40,9 @@ class RankProcesses {
   // A process by its local rank, with the pipes of its output.
   Child& child(int local) { return ranks_[static_cast<std::size_t>(local)].child; }
 
-  // Updates the state of the ranks: exits, stops, reports. Returns whether any rank has failed so far.
+  // Updates the state of the ranks: exits, stops, reports. Returns whether any rank has failed so far, or was under
+  // SIGSTOP for too long.
   bool poll();
-  // Whether a rank has been under SIGSTOP for too long.
-  bool stopped_too_long() const;
 
   // One text for each rank that was stopped since the last call:
   // "rank 1 (pid 4711) is stopped by a signal; the job ends in 2 s if it is not continued (SIGCONT)"
@@ -69,6 +68,8 @@ class RankProcesses {
     Child child;
     std::optional<Clock::time_point> stopped;
     std::optional<RankEnd> end;
+
+    bool stopped_too_long() const;
   };
 
   void poll_rank(Rank& rank);

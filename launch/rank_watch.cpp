@@ -75,7 +75,7 @@ void RankWatch::announce(std::unique_lock<std::mutex>& lock, const std::vector<R
 void RankWatch::run() {
   std::unique_lock lock(mutex_);
   // The server is gone with rank 0: no more events come, but this thread may still have to end the rank.
-  while (!quit_ && (link_.connected() || (failing_since_ && !has_ended_))) {
+  while (!quit_ && (link_.connected() || (link_.failing() && !has_ended_))) {
     const auto now = Clock::now();
     const auto next = std::min(turn(now), now + kTurn);
     pollfd entry{link_.fd(), POLLIN, 0};
@@ -91,16 +91,12 @@ RankWatch::Clock::time_point RankWatch::turn(Clock::time_point now) {
     changed_.notify_all();
     return next;
   }
-  if (link_.failing() && !failing_since_) {
-    failing_since_ = now;
-    changed_.notify_all();
-  }
-  if (!failing_since_) {
+  if (!link_.failing()) {
     watch_progress();
     return next;
   }
-  if (now >= *failing_since_ + kCollect) abort_flag_->store(1);
-  if (now < *failing_since_ + kGrace) return next;
+  if (now >= *link_.failing_since() + kCollect) abort_flag_->store(1);
+  if (now < *link_.failing_since() + kGrace) return next;
   has_ended_ = true;
   const std::vector<RankEnd> ends = merge_lost(link_.ends());
   const RankEnd* cause = first_cause(ends);

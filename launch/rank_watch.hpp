@@ -69,8 +69,7 @@ class RankWatch {
   std::condition_variable changed_;
   JobLink link_;
   std::future<void> printed_;  // the last lines about stalls
-  std::optional<Clock::time_point> failing_since_;
-  bool has_ended_ = false;  // finish() or failed() was called
+  bool has_ended_ = false;     // finish() or failed() was called
   bool quit_ = false;
   std::thread thread_;
 };

@@ -1,16 +1,261 @@
 #include "launch/supervisor.hpp"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <memory>
+#include <optional>
+#include <sstream>
 
+#include "base/subprocess.hpp"
+#include "launch/first_cause.hpp"
+#include "launch/guardian.hpp"
+#include "launch/job_folder.hpp"
 #include "launch/job_link.hpp"
+#include "launch/job_output.hpp"
 #include "launch/net/address.hpp"
+#include "launch/net/hub.hpp"
 #include "launch/net/net_store.hpp"
+#include "launch/progress.hpp"
+#include "launch/rank_processes.hpp"
+#include "launch/signals.hpp"
 
 namespace ddprun::launch {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// The longest time between two checks of the ranks, so that a slow rank is named within a few steps.
+constexpr milliseconds kPollInterval{50};
+// How long a node waits until the others have reported how their ranks ended: longer than it takes to notice a lost
+// node.
+constexpr milliseconds kVerdictLimit = Hub::kSilence + milliseconds(1000);
+
+// How one start of the ranks ended.
+struct Verdict {
+  ExitCode code = ExitCode::ok;
+  std::string text;      // the last line of the launcher; "" after a success
+  bool stopped = false;  // a signal ended the job
+
+  // Other failures would come again: of the config, a plugin or the rendezvous. A stop is no failure.
+  bool may_restart() const { return !stopped && (code == ExitCode::failure || code == ExitCode::peer); }
+};
+
+// One start of the ranks of this node.
+class Supervisor {
+ public:
+  Supervisor(const Job& job, JobLink& link)
+      : job_(job), link_(link), output_(link.first_rank(), job.nproc, job.log_dir) {}
+
+  Verdict run() {
+    Verdict verdict;
+    bool broken_off = false;
+    {
+      Signals signals({SIGUSR2});
+      remove_stale_job_folders(job_folder_base());
+      JobFolder folder;
+      table_ = ProgressTable::create(folder.path(), job_.nproc);
+      if (job_.nodes.count > 1) write_secret(folder.path());
+      Guardian guardian(folder.path());
+      // If the launcher itself fails (no descriptor, no memory), the destructor of `ranks` ends them.
+      RankProcesses ranks(job_, link_, folder.path(), *table_, guardian);
+      ranks_ = &ranks;
+      while (ranks.live() > 0) turn(signals);
+      drain();
+      wait_for_nodes(signals);
+      verdict = judge();
+      broken_off = verdict.code != ExitCode::ok && (!verdict.stopped || ranks.killed());
+    }
+    // All ranks have ended and other signals have their old handlers, so a user can interrupt the wait for a slow
+    // reader.
+    if (broken_off && job_.advice && !(job_.max_restarts > 0 && verdict.may_restart())) {
+      if (const std::string advice = job_.advice(); !advice.empty()) output_.print(advice);
+    }
+    if (!verdict.text.empty()) output_.print(verdict.text);
+    output_.flush();
+    if (const std::string lost = output_.lost(); verdict.code == ExitCode::ok && !lost.empty()) {
+      verdict = {ExitCode::failure, "ddprun: failed: cannot write the output to " + lost};
+      output_.print(verdict.text);
+      output_.flush();
+    }
+    return verdict;
+  }
+
+ private:
+  // The ranks need it for the store.
+  void write_secret(const std::string& folder) const {
+    if (const auto error = publish(folder, kSecretFile, to_hex(job_.nodes.secret))) {
+      throw Error(ExitCode::failure, "cannot write into the job's folder " + folder + ": " + error.message());
+    }
+  }
+
+  // After the ranks of this node have ended: the first cause may be on another one.
+  void wait_for_nodes(Signals& signals) {
+    link_.announce_ends(own_ends());
+    std::optional<Clock::time_point> limit;
+    while (link_.connected() && !link_.have_ended() && !(limit && Clock::now() >= *limit)) {
+      turn(signals);
+      if ((failing_ || ranks_->killed()) && !limit) {
+        limit = (may_still_save() ? *kill_at_ : Clock::now()) + kVerdictLimit;
+      }
+    }
+  }
+
+  // One iteration of the loop: waits for the first event and handles it.
+  void turn(Signals& signals) {
+    std::vector<pollfd> entries{{signals.fd(), POLLIN, 0}, {link_.fd(), POLLIN, 0}};
+    output_.add_to(entries);
+    for (int rank = 0; rank < job_.nproc && !output_.full(); ++rank) {  // ranks that print too fast must wait
+      for (const UniqueFd* pipe : {&ranks_->child(rank).out, &ranks_->child(rank).err}) {
+        if (*pipe) entries.push_back({pipe->get(), POLLIN, 0});
+      }
+    }
+    ::poll(entries.data(), entries.size(), poll_timeout());
+
+    link_.turn();
+    if (link_.failing()) begin_to_fail();
+    if (const auto signal = link_.stop_signal(); signal && stop_signal_ == 0) on_stop_signal(*signal);
+    for (int rank = 0; rank < job_.nproc && !output_.full(); ++rank) output_.read(rank, ranks_->child(rank));
+    while (const auto signal = signals.next()) {
+      if (*signal == SIGUSR2) ranks_->send(SIGUSR2);
+      if (*signal != SIGCHLD && *signal != SIGUSR2) on_stop_signal(*signal);
+    }
+    if (ranks_->poll()) begin_to_fail();
+    for (const std::string& stop : ranks_->take_stops()) output_.print("ddprun: " + stop);
+    on_time(Clock::now());
+    output_.write_some();
+  }
+
+  int poll_timeout() const {
+    milliseconds left = kPollInterval;
+    if (kill_at_ && !ranks_->killed()) left = std::min(left, std::chrono::ceil<milliseconds>(*kill_at_ - Clock::now()));
+    return static_cast<int>(std::max(left.count(), milliseconds::rep{0}));
+  }
+
+  // After all ranks have ended: their remaining output is in the pipes. A process that left its rank's group may still
+  // hold a pipe open and write to it; it is not waited for.
+  void drain() {
+    constexpr int kReads = 32;  // more than the largest pipe holds
+    for (int rank = 0; rank < job_.nproc; ++rank) {
+      for (int read = 0; read < kReads && output_.read(rank, ranks_->child(rank)); ++read) {
+      }
+      output_.finish(rank);
+    }
+  }
+
+  // The ranks of a program that is stopped do not end in the same step: one may save when others have lost a peer.
+  bool may_still_save() const { return job_.torchrun_variables && stop_signal_ != 0 && !ranks_->killed(); }
+
+  void begin_to_fail() {
+    if (failing_ || ranks_->killed()) return;
+    failing_ = true;
+    if (!may_still_save()) {
+      kill_at_ = Clock::now() + kCollect;
+      in_grace_ = false;
+    }
+    ranks_->request_collectives(kJobFails);
+    link_.announce_failing();
+  }
+
+  void on_stop_signal(int signal) {
+    if (stop_signal_ != 0) {
+      if (signal != SIGUSR1) ranks_->kill();
+      return;
+    }
+    stop_signal_ = signal == SIGINT ? SIGINT : SIGTERM;
+    link_.announce_stop(stop_signal_);
+    ranks_->expect_stop_by(stop_signal_);
+    if (failing_) return;
+    kill_at_ = Clock::now() + job_.grace;
+    in_grace_ = true;
+    if (job_.torchrun_variables) {
+      ranks_->send(stop_signal_);
+      output_.print(std::string("ddprun: stopping: the ranks get SIG") + ::sigabbrev_np(stop_signal_) + ", and have " +
+                    grace_text() + " to end (a second signal ends them at once)");
+      return;
+    }
+    bool begun = false;
+    for (int rank = 0; rank < job_.nproc; ++rank) begun = begun || table_->get(rank).step > 0;
+    if (!begun) {
+      ranks_->kill();  // no rank has a result yet that should be saved
+      return;
+    }
+    table_->request_stop();
+    output_.print("ddprun: stopping: the ranks finish a common step and save (a second signal ends them at once)");
+  }
+
+  // Names the ranks for which the others wait.
+  void watch_progress() {
+    if (ranks_->killed()) return;
+    std::vector<Progress> own;
+    for (int local = 0; local < job_.nproc; ++local) own.push_back(table_->get(local));
+    for (const std::string& line : link_.watch(own, kPollInterval)) output_.print("ddprun: " + line);
+    for (const int rank : link_.take_stuck()) ranks_->show_stack(rank);
+  }
+
+  void on_time(Clock::time_point now) {
+    watch_progress();
+    if (!kill_at_ || now < *kill_at_) return;
+    if (!ranks_->killed()) grace_ended_ = in_grace_;
+    ranks_->kill();
+  }
+
+  std::vector<RankEnd> own_ends() const {
+    std::vector<RankEnd> ends = ranks_->ends();
+    // A rank that was slow to finish may have succeeded all the same.
+    for (RankEnd& end : ends) end.hung = end.killed_by_launcher && link_.hangs(end.rank, end.progress);
+    return ends;
+  }
+
+  Verdict judge() {
+    std::vector<RankEnd> ends = own_ends();
+    const auto others = link_.ends();
+    ends.insert(ends.end(), others.begin(), others.end());
+    const RankEnd* cause = first_cause(ends);
+    Verdict verdict;
+    if (cause != nullptr) {
+      verdict = {exit_code_of(*cause, job_.torchrun_variables),
+                 "ddprun: failed: " + describe(*cause) + elsewhere(*cause, ends)};
+    }
+    // A signal to a rank, and not to this process, stops the job too.
+    if (stop_signal_ == 0 && cause == nullptr && table_->stop_requested()) stop_signal_ = SIGTERM;
+    verdict.stopped = stop_signal_ != 0;
+    if (stop_signal_ == 0) return verdict;
+    verdict.code = stop_signal_ == SIGINT ? ExitCode::interrupted : ExitCode::terminated;
+    const bool lost_one_that_stopped = job_.torchrun_variables && cause != nullptr && is_consequence(*cause);
+    if (cause == nullptr || lost_one_that_stopped) verdict.text = stop_text();
+    return verdict;
+  }
+
+  std::string stop_text() const {
+    const std::string what = stop_signal_ == SIGINT ? "ddprun: interrupted" : "ddprun: terminated";
+    if (!ranks_->killed()) return what + "; all ranks stopped";
+    if (!grace_ended_) return what + "; the ranks were killed";
+    return what + "; the ranks were killed, as some had not ended after " + grace_text() +
+           (job_.torchrun_variables ? " (--grace)" : " (launch.grace)");
+  }
+
+  std::string grace_text() const {
+    std::ostringstream text;
+    text << std::chrono::duration<double>(job_.grace).count() << " s";
+    return text.str();
+  }
+
+  const Job& job_;
+  JobLink& link_;
+  JobOutput output_;
+  std::unique_ptr<ProgressTable> table_;
+  RankProcesses* ranks_ = nullptr;
+  bool failing_ = false;
+  int stop_signal_ = 0;
+  std::optional<Clock::time_point> kill_at_;  // the end of the grace period, or of kCollect
+  bool in_grace_ = false;                     // kill_at_ is the end of the grace period
+  bool grace_ended_ = false;                  // before all ranks had
+};
 
 std::unique_ptr<JobLink> join_nodes(const Job& job) {
   const Nodes& nodes = job.nodes;
@@ -40,10 +285,9 @@ ExitCode supervise(const Job& job) {
       Job attempt = job;
       attempt.max_restarts -= restart;
       if (restart > 0 && job.before_restart) job.before_restart(attempt, restart);
-      verdict = supervise_node(attempt, *link);
-    } catch (const std::exception& error) {
-      const auto* known = dynamic_cast<const Error*>(&error);
-      link->fail(known != nullptr ? *known : Error(ExitCode::failure, error.what()));
+      verdict = Supervisor(attempt, *link).run();
+    } catch (...) {
+      link->fail(current_error());
       throw;
     }
     if (restart >= job.max_restarts || !verdict.may_restart()) return verdict.code;

@@ -72,20 +72,4 @@ struct Job {
 // Error(failure) if the ranks cannot be started, and Error(rendezvous) if the nodes do not meet.
 ExitCode supervise(const Job& job);
 
-// Of supervise(): how one start of the ranks ended.
-struct Verdict {
-  ExitCode code = ExitCode::ok;
-  std::string text;      // the last line of the launcher; "" after a success
-  bool stopped = false;  // a signal ended the job
-
-  // Other failures would come again: of the config, a plugin or the rendezvous. A stop is no failure.
-  bool may_restart() const { return !stopped && (code == ExitCode::failure || code == ExitCode::peer); }
-};
-
-class JobLink;  // job_link.hpp
-
-// Runs the ranks of this node once, prints the verdict and returns it. job.max_restarts: those that are left. Throws as
-// supervise().
-Verdict supervise_node(const Job& job, JobLink& link);
-
 }  // namespace ddprun::launch
