@@ -8,14 +8,6 @@
 namespace ddprun::config {
 namespace {
 
-std::vector<std::string> names_in(const std::string& table) {
-  std::vector<std::string> names;
-  for (const Key& key : keys()) {
-    if (key.table() == table) names.push_back(key.name());
-  }
-  return names;
-}
-
 std::string listed(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
@@ -64,7 +56,10 @@ std::string expectation(const Key& key) {
 
 std::string unknown_key(const std::string& table, const std::string& name) {
   const bool at_top = table.empty();
-  std::vector<std::string> names = names_in(table);
+  std::vector<std::string> names;
+  for (const Key& key : keys()) {
+    if (key.table() == table) names.push_back(key.name());
+  }
   if (at_top) names.insert(names.end(), tables().begin(), tables().end());
   const std::string unknown = (at_top ? "" : table + ".") + key_text(name) + ": unknown key";
   if (const std::string hint = did_you_mean(name, names); !hint.empty()) return unknown + hint;
