@@ -50,6 +50,7 @@ bool is_within(const ddprun_option_spec& spec, std::string_view text) {
   return spec.most == nullptr || (below ? value < parse(spec.most) : value <= parse(spec.most));
 }
 
+// How errors and documentation call a value of a type, and which values it has.
 struct Type {
   const char* one;
   const char* several;
@@ -68,10 +69,6 @@ constexpr std::array<Type, DDPRUN_OPTION_TYPE_COUNT> kTypes = {{
     {"a string of at least one character", "strings", "", [](const auto&, auto text) { return !text.empty(); }},
     {"a fraction above 0 and below 1, or an integer", "fractions or integers", "", is_within<parse_part>},
 }};
-
-const Type& type_of(const ddprun_option_spec& spec) {
-  return kTypes.at(static_cast<std::size_t>(spec.type));
-}
 
 // " from 0 to below 1", " above 0 and at most 8"
 std::string range_text(const ddprun_option_spec& spec) {
@@ -138,7 +135,7 @@ std::vector<std::string> parse_list(std::string_view text, char separator) {
 }
 
 std::string expectation(const ddprun_option_spec& spec) {
-  const Type& type = type_of(spec);
+  const Type& type = kTypes.at(static_cast<std::size_t>(spec.type));
   const std::string count = spec.list > 1 ? std::to_string(spec.list) + ' ' : "";
   const std::string what = (spec.list == 0 ? type.one : "a list of " + count + type.several) + range_text(spec);
   if (spec.choices == nullptr) return what + type.example;
@@ -146,19 +143,20 @@ std::string expectation(const ddprun_option_spec& spec) {
 }
 
 std::string value_error(const ddprun_option_spec& spec, std::string_view value) {
+  const auto& allows = kTypes.at(static_cast<std::size_t>(spec.type)).allows;
   const auto choices = choices_of(spec);
   const auto parts = spec.list == 0 ? std::vector{std::string(value)} : parse_list(value);
   if (spec.list > 1 && parts.size() != static_cast<std::size_t>(spec.list)) return "expected " + expectation(spec);
   for (const std::string& part : parts) {
     if (spec.list != 0 && part.empty()) return "expected one value, or several with commas between them";
-    if (std::find(choices.begin(), choices.end(), part) != choices.end() || type_of(spec).allows(spec, part)) continue;
+    if (std::find(choices.begin(), choices.end(), part) != choices.end() || allows(spec, part)) continue;
     return "expected " + expectation(spec) + did_you_mean(part, choices);
   }
   return "";
 }
 
 std::vector<OptionError> option_errors(const std::string& owner, OptionSpecs specs,
-                                              const std::map<std::string, std::string>& given) {
+                                       const std::map<std::string, std::string>& given) {
   std::vector<OptionError> errors;
   for (const auto& [name, value] : given) {
     const auto spec =
@@ -185,7 +183,7 @@ Options::Options(const std::string& owner, OptionSpecs specs, std::map<std::stri
 }
 
 std::optional<std::string> Options::value(const std::string& name, std::initializer_list<int32_t> types,
-                                                 bool list) const {
+                                          bool list) const {
   for (const ddprun_option_spec& spec : specs_) {
     if (spec.name != name || (spec.list != 0) != list) continue;
     if (std::find(types.begin(), types.end(), spec.type) == types.end()) continue;

@@ -37,7 +37,7 @@ enum {
 /* One option. The texts belong to the plugin and live as long as it. */
 typedef struct ddprun_option_spec {
   uint32_t struct_size;
-  int32_t type; /* DDPRUN_OPTION_... */
+  int32_t type;  /* DDPRUN_OPTION_... */
   int32_t list;  /* 0: one value; 1: one or several, with commas between them; n above 1: exactly n */
   uint32_t open; /* 0, or DDPRUN_OPTION_ABOVE_LEAST, ... */
   const char* name;
@@ -46,7 +46,7 @@ typedef struct ddprun_option_spec {
   /* (optional, of numbers, durations and sizes) The smallest and the largest value, as text. */
   const char* least;
   const char* most;
-  /* "small|large": the values of a CHOICE; (optional) words that may stand in place of a number, duration or size */
+  /* "small|large": the values of a CHOICE; (optional) a word that may stand in place of a number, duration or size */
   const char* choices;
 } ddprun_option_spec;
 

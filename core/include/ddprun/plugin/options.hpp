@@ -92,9 +92,9 @@ constexpr ddprun_option_spec below_most(ddprun_option_spec spec) {
   spec.open |= DDPRUN_OPTION_BELOW_MOST;
   return spec;
 }
-// The same number, or one of these words in its place: "auto|all".
-constexpr ddprun_option_spec or_word(ddprun_option_spec spec, const char* words) {
-  spec.choices = words;
+// The same number, or this word in its place: "auto".
+constexpr ddprun_option_spec or_word(ddprun_option_spec spec, const char* word) {
+  spec.choices = word;
   return spec;
 }
 
@@ -145,7 +145,7 @@ class Options {
   bool given(const std::string& name) const { return given_.contains(name); }
 
   // The value of an option of this type: that of the config, else the declared default; `otherwise` if there is none, or
-  // if it is a word in place of a number. Throws std::logic_error for an option that is not declared with this type.
+  // if it is the word in place of a number. Throws std::logic_error for an option that is not declared with this type.
   std::string text(const std::string& name, const std::string& otherwise = "") const;  // TEXT, NAME or CHOICE
   int64_t integer(const std::string& name, int64_t otherwise = 0) const;
   double real(const std::string& name, double otherwise = 0) const;  // REAL or PART
