@@ -35,18 +35,13 @@ json parse(const std::string& text, const std::string& place) {
   }
 }
 
-struct Line {
-  std::size_t number;  // from 1
-  std::string text;
-};
-
 // The lines without newlines. A last line without newline is an error; with `growing` it is ignored.
-std::vector<Line> lines_of(const std::string& path, bool growing) {
+std::vector<std::string> lines_of(const std::string& path, bool growing) {
   const std::string text = read_text(path);
-  std::vector<Line> lines;
+  std::vector<std::string> lines;
   std::size_t begin = 0;
   for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    lines.push_back({lines.size() + 1, text.substr(begin, end - begin)});
+    lines.push_back(text.substr(begin, end - begin));
   }
   if (begin < text.size() && !growing) {
     throw Error(ExitCode::usage, fmt::format("{}:{}: the line is cut short: the run was killed, or its disk was full",
@@ -107,9 +102,9 @@ void read(const json& object, ParityRecord& record, const std::string& place) {
 template <class Record>
 std::vector<Record> read_lines(const std::string& path, bool growing) {
   std::vector<Record> records;
-  for (const Line& line : lines_of(path, growing)) {
-    const std::string place = fmt::format("{}:{}", path, line.number);
-    read(parse(line.text, place), records.emplace_back(), place);
+  for (const std::string& line : lines_of(path, growing)) {
+    const std::string place = fmt::format("{}:{}", path, records.size() + 1);
+    read(parse(line, place), records.emplace_back(), place);
   }
   return records;
 }
