@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
+#include <boost/math/statistics/univariate_statistics.hpp>
 #include <cmath>
-#include <limits>
 #include <numeric>
+#include <optional>
 #include <random>
 
 #include "tools/lib/statistics.hpp"
@@ -16,22 +17,23 @@ using tools::median;
 
 constexpr double kAlpha = 0.05;
 constexpr int kResamples = 4000;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Draws n of n with replacement. std::uniform_int_distribution is not used: its numbers differ between libraries.
 class Draw {
  public:
-  Draw(uint64_t seed, std::size_t n) : generator_(seed), n_(n) {}
+  Draw(uint64_t seed, std::size_t n) : generator_(seed), drawn_(n) {}
 
   // How often each index was drawn.
-  void all(std::vector<int>& drawn) {
-    std::fill(drawn.begin(), drawn.end(), 0);
-    for (uint64_t i = 0; i < n_; ++i) ++drawn[(generator_() >> 32) * n_ >> 32];  // n below 2^32
+  const std::vector<int>& all() {
+    std::ranges::fill(drawn_, 0);
+    const uint64_t n = drawn_.size();  // below 2^32
+    for (uint64_t i = 0; i < n; ++i) ++drawn_[(generator_() >> 32) * n >> 32];
+    return drawn_;
   }
 
  private:
   std::mt19937_64 generator_;
-  uint64_t n_;
+  std::vector<int> drawn_;
 };
 
 // Medians of resamples. The resamples are only counted, not created: if the order of the samples is known, it is enough
@@ -40,7 +42,7 @@ class Resampled {
  public:
   explicit Resampled(const std::vector<double>& samples) : samples_(samples), order_(samples.size()) {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
-    std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) { return samples[a] < samples[b]; });
+    std::ranges::sort(order_, {}, [&](std::size_t i) { return samples[i]; });
   }
 
   // drawn[i]: how often samples[i] was drawn; the sum is the number of samples.
@@ -61,18 +63,20 @@ class Resampled {
   std::vector<std::size_t> order_;
 };
 
-struct Interval {
-  double low = 0;
-  double high = kInfinity;
-  double p = 1;
-};
-
-Interval wider(const Interval& a, const Interval& b) {
-  return {std::min(a.low, b.low), std::max(a.high, b.high), std::max(a.p, b.p)};
+// With the value of `a`.
+Ratio wider(const Ratio& a, const Ratio& b) {
+  return {a.value, std::min(a.low, b.low), std::max(a.high, b.high), std::max(a.p, b.p)};
 }
 
-// ratios: of each resample, the ratio of its two medians.
-Interval percentile_interval(std::vector<double> ratios) {
+// The ratio of the medians, with the bootstrap's interval. Without `draw_base`, both get the same draws.
+Ratio ratio_of_medians(const std::vector<double>& times, const std::vector<double>& base, Draw draw_times,
+                       std::optional<Draw> draw_base = std::nullopt) {
+  const Resampled some_times(times), some_base(base);
+  std::vector<double> ratios(kResamples);
+  for (double& ratio : ratios) {
+    const std::vector<int>& drawn = draw_times.all();
+    ratio = some_times.median(drawn) / some_base.median(draw_base ? draw_base->all() : drawn);
+  }
   const auto count = static_cast<double>(ratios.size());
   const auto below = std::count_if(ratios.begin(), ratios.end(), [](double ratio) { return ratio < 1; });
   const auto above = std::count_if(ratios.begin(), ratios.end(), [](double ratio) { return ratio > 1; });
@@ -81,17 +85,16 @@ Interval percentile_interval(std::vector<double> ratios) {
   const auto low = ratios.begin() + at, high = ratios.end() - 1 - at;
   std::nth_element(ratios.begin(), low, ratios.end());
   std::nth_element(low + 1, high, ratios.end());
-  return {*low, *high, std::min(1.0, 2 * tail)};
+  return {median(times) / median(base), *low, *high, std::min(1.0, 2 * tail)};
 }
 
-// Around a mean of logarithms, with its standard error.
-Interval student_interval(double mean, double error, double freedom) {
-  if (!(freedom >= 1)) return {};
-  if (error == 0) return {std::exp(mean), std::exp(mean), mean == 0 ? 1.0 : 0.0};
+// Of a mean of logarithms, with its standard error.
+Ratio student_ratio(double mean, double error, double freedom) {
+  if (error == 0) return {std::exp(mean), std::exp(mean), std::exp(mean), mean == 0 ? 1.0 : 0.0};
   const boost::math::students_t_distribution<double> student(freedom);
   const double reach = boost::math::quantile(boost::math::complement(student, kAlpha / 2)) * error;
   const double p = 2 * boost::math::cdf(boost::math::complement(student, std::abs(mean) / error));
-  return {std::exp(mean - reach), std::exp(mean + reach), p};
+  return {std::exp(mean), std::exp(mean - reach), std::exp(mean + reach), p};
 }
 
 struct Moments {
@@ -100,77 +103,39 @@ struct Moments {
   double count = 0;
 };
 
+// Of the logarithms of two samples or more.
 Moments moments_of(const std::vector<double>& samples) {
-  Moments moments;
-  moments.count = static_cast<double>(samples.size());
-  moments.mean = std::accumulate(samples.begin(), samples.end(), 0.0) / moments.count;
-  double squares = 0;
-  for (const double sample : samples) squares += (sample - moments.mean) * (sample - moments.mean);
-  if (moments.count > 1) moments.error2 = squares / (moments.count - 1) / moments.count;
-  return moments;
-}
-
-std::vector<double> logs(const std::vector<double>& samples) {
-  std::vector<double> result;
-  for (const double sample : samples) result.push_back(std::log(sample));
-  return result;
-}
-
-// Welch and Satterthwaite.
-Interval welch_interval(const std::vector<double>& times, const std::vector<double>& base) {
-  if (times.size() < 2 || base.size() < 2) return {};
-  const Moments a = moments_of(logs(times)), b = moments_of(logs(base));
-  const double error2 = a.error2 + b.error2;
-  const double freedom =
-      error2 == 0 ? a.count + b.count - 2
-                  : error2 * error2 / (a.error2 * a.error2 / (a.count - 1) + b.error2 * b.error2 / (b.count - 1));
-  return student_interval(a.mean - b.mean, std::sqrt(error2), freedom);
-}
-
-Ratio with(double value, const Interval& interval) {
-  return {value, interval.low, interval.high, interval.p};
+  const auto logs = tools::each(samples, [](double sample) { return std::log(sample); });
+  const auto [mean, variance] = boost::math::statistics::mean_and_sample_variance(logs);
+  const auto count = static_cast<double>(samples.size());
+  return {mean, variance / count, count};
 }
 
 }  // namespace
 
 Ratio ratio_by_rounds(const std::vector<double>& times, const std::vector<double>& base, uint64_t seed) {
-  const double value = median(times) / median(base);
-  const std::size_t rounds = times.size();
-  if (rounds < 2) return with(value, {});
-  Draw draw(seed, rounds);
-  const Resampled some_times(times), some_base(base);
-  std::vector<int> drawn(rounds);
-  std::vector<double> ratios(kResamples);
-  for (double& ratio : ratios) {
-    draw.all(drawn);
-    ratio = some_times.median(drawn) / some_base.median(drawn);
-  }
-  std::vector<double> differences;
-  for (std::size_t i = 0; i < rounds; ++i) differences.push_back(std::log(times[i] / base[i]));
-  const Moments moments = moments_of(differences);
-  const Interval student = student_interval(moments.mean, std::sqrt(moments.error2), moments.count - 1);
-  return with(value, wider(percentile_interval(std::move(ratios)), student));
+  if (times.size() < 2) return {median(times) / median(base)};
+  std::vector<double> of_rounds;
+  for (std::size_t i = 0; i < times.size(); ++i) of_rounds.push_back(times[i] / base[i]);
+  const Moments moments = moments_of(of_rounds);
+  return wider(ratio_of_medians(times, base, Draw(seed, times.size())),
+               student_ratio(moments.mean, std::sqrt(moments.error2), moments.count - 1));
 }
 
+// Of Student's interval, the degrees of freedom are those of Welch and Satterthwaite.
 Ratio ratio_of_groups(const std::vector<double>& times, const std::vector<double>& base, uint64_t seed) {
-  const double value = median(times) / median(base);
-  if (times.size() < 2 || base.size() < 2) return with(value, {});
-  Draw draw_time(seed, times.size()), draw_base(~seed, base.size());
-  const Resampled some_times(times), some_base(base);
-  std::vector<int> drawn_times(times.size()), drawn_base(base.size());
-  std::vector<double> ratios(kResamples);
-  for (double& ratio : ratios) {
-    draw_time.all(drawn_times);
-    draw_base.all(drawn_base);
-    ratio = some_times.median(drawn_times) / some_base.median(drawn_base);
-  }
-  return with(value, wider(percentile_interval(std::move(ratios)), welch_interval(times, base)));
+  if (times.size() < 2 || base.size() < 2) return {median(times) / median(base)};
+  const Moments a = moments_of(times), b = moments_of(base);
+  const double error2 = a.error2 + b.error2;
+  const double freedom = error2 * error2 / (a.error2 * a.error2 / (a.count - 1) + b.error2 * b.error2 / (b.count - 1));
+  return wider(ratio_of_medians(times, base, Draw(seed, times.size()), Draw(~seed, base.size())),
+               student_ratio(a.mean - b.mean, std::sqrt(error2), freedom));
 }
 
 std::vector<double> holm(const std::vector<double>& p) {
   std::vector<std::size_t> order(p.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return p[a] < p[b]; });
+  std::ranges::sort(order, {}, [&](std::size_t i) { return p[i]; });
   std::vector<double> adjusted(p.size());
   double least = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ struct Ratio {
   double value = 1;
   // The 95 % interval. With a single run each: 0 and infinity.
   double low = 0;
-  double high = 0;
+  double high = std::numeric_limits<double>::infinity();
   // The level at which the interval just reaches 1; below 0.05 the two differ.
   double p = 1;
 
