@@ -37,57 +37,13 @@ std::vector<std::string> arguments_of(const std::string& config, const std::vect
 
 constexpr int64_t kParityRuns = 2;  // of each variant, to compare their bits
 
-class Rounds {
- public:
-  Rounds(Runner& runner, const Request& request, Comparison& comparison)
-      : runner_(runner), request_(request), comparison_(comparison) {}
-
-  void run() {
-    expect(request_.repeats);
-    for (int64_t round = 0; round < request_.repeats; ++round) run(round);
-    if (!request_.precision) return;
-    for (int64_t round = request_.repeats; round < request_.max_repeats && too_wide(); ++round) {
-      expect(round + 1);
-      run(round);
-    }
+bool too_wide(const Comparison& comparison, double precision) {
+  for (std::size_t i = 1; i < comparison.members.size(); ++i) {
+    const Ratio ratio = ratio_of(comparison, i, 0);
+    if (!(ratio.half_width() <= precision * ratio.value)) return true;
   }
-
- private:
-  void expect(int64_t rounds) {
-    rounds_ = rounds;
-    const auto members = static_cast<int64_t>(comparison_.members.size());
-    const auto twins = std::count_if(comparison_.members.begin(), comparison_.members.end(),
-                                     [](const Member& member) { return member.twin; });
-    runner_.expect(rounds * members + (request_.parity_steps > 0 ? kParityRuns * (members - twins) : 0));
-  }
-
-  void run(int64_t round) {
-    for (const std::size_t at : turn_order(comparison_.members.size(), static_cast<std::size_t>(round))) {
-      Member& member = comparison_.members[at];
-      const std::string label = fmt::format("round {} of {}: {}", round + 1, rounds_, member.variant.name);
-      const RunEnd end = runner_.must_run(member.variant, label);
-      const tools::Run run = tools::read_run(end.dir);
-      if (comparison_.environment.empty()) comparison_.environment = run.environment;
-      member.dirs.push_back(run.dir);
-      member.runs.push_back(figures_of(run, request_.warmup_steps));
-      member.runs.back().other_cpu = tools::other_share(end.cpu);
-      runner_.print(fmt::format("{}: {} a step", label, console::human_time(member.runs.back().step)));
-    }
-  }
-
-  bool too_wide() {
-    for (std::size_t i = 1; i < comparison_.members.size(); ++i) {
-      const Ratio ratio = ratio_of(comparison_, i, 0);
-      if (!(ratio.half_width() <= *request_.precision * ratio.value)) return true;
-    }
-    return false;
-  }
-
-  Runner& runner_;
-  const Request& request_;
-  Comparison& comparison_;
-  int64_t rounds_ = 0;
-};
+  return false;
+}
 
 // The variant with this many steps, or with one more than its learning rate warm-up if that is longer.
 Variant short_variant(Variant variant, int64_t steps) {
@@ -139,7 +95,7 @@ RunEnd Runner::run(const Variant& variant, const std::string& label, const std::
 
   std::string dir;
   ProcessPlan plan = plan_of(running_, arguments_of(variant.file, overrides), folder_ + "/logs/" + name + ".log");
-  if (running_.timeout > 0) plan.timeout = std::chrono::milliseconds(static_cast<int64_t>(running_.timeout * 1000));
+  if (running_.timeout > 0) plan.timeout = config::milliseconds(running_.timeout);
   start_ = Clock::now();
   plan.end_early = [&] {
     draw(label);
@@ -209,7 +165,25 @@ ExitCode follow(tools::Job& job, const Running& running, const std::vector<Varia
 }
 
 void measure(Runner& runner, const Request& request, Comparison& comparison) {
-  Rounds(runner, request, comparison).run();
+  std::vector<Member>& members = comparison.members;
+  const auto variants = std::ssize(members) - std::ranges::count(members, true, &Member::twin);
+  const int64_t most = request.precision ? std::max(request.repeats, request.max_repeats) : request.repeats;
+  for (int64_t round = 0; round < most; ++round) {
+    if (round >= request.repeats && !too_wide(comparison, *request.precision)) return;
+    const int64_t rounds = std::max(request.repeats, round + 1);
+    runner.expect(rounds * std::ssize(members) + (request.parity_steps > 0 ? kParityRuns * variants : 0));
+    for (const std::size_t at : turn_order(members.size(), static_cast<std::size_t>(round))) {
+      Member& member = members[at];
+      const std::string label = fmt::format("round {} of {}: {}", round + 1, rounds, member.variant.name);
+      const RunEnd end = runner.must_run(member.variant, label);
+      const tools::Run run = tools::read_run(end.dir);
+      if (comparison.environment.empty()) comparison.environment = run.environment;
+      member.dirs.push_back(run.dir);
+      member.runs.push_back(figures_of(run, request.warmup_steps));
+      member.runs.back().other_cpu = tools::other_share(end.cpu);
+      runner.print(fmt::format("{}: {} a step", label, console::human_time(member.runs.back().step)));
+    }
+  }
 }
 
 void measure_parity(Runner& runner, const Request& request, Comparison& comparison) {
