@@ -1,6 +1,5 @@
 #include "tools/compare/output.hpp"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/log.hpp"
@@ -11,11 +10,6 @@ namespace ddprun::compare {
 namespace {
 
 using nlohmann::ordered_json;
-
-// JSON has neither NaN nor infinity.
-ordered_json number(double value) {
-  return std::isfinite(value) ? ordered_json(value) : ordered_json();
-}
 
 ordered_json json_of(const Split& split) {
   return {{"data", split.data},  {"forward", split.forward},     {"backward", split.backward},
@@ -29,14 +23,14 @@ ordered_json json_of(const Figures& figures) {
                          {"throughput", figures.throughput},
                          {"samples", figures.samples},
                          {"split", json_of(figures.split)},
-                         {"comm.bytes", number(figures.comm_bytes)},
-                         {"comm.time", number(figures.comm_time)},
-                         {"comm.busbw", number(figures.busbw)},
-                         {"peak_memory_bytes", number(figures.peak_memory)},
-                         {"test.loss", number(figures.test_loss)},
-                         {"test.accuracy", number(figures.test_accuracy)},
-                         {"other_cpu", number(figures.other_cpu)},
-                         {"load", number(figures.load)},
+                         {"comm.bytes", figures.comm_bytes},
+                         {"comm.time", figures.comm_time},
+                         {"comm.busbw", figures.busbw},
+                         {"peak_memory_bytes", figures.peak_memory},
+                         {"test.loss", figures.test_loss},
+                         {"test.accuracy", figures.test_accuracy},
+                         {"other_cpu", figures.other_cpu},
+                         {"load", figures.load},
                          {"algorithm", figures.algorithm},
                          {"transport", figures.transport}};
   for (const auto& [name, time] : figures.dp) object["split"][name] = time;
@@ -44,7 +38,7 @@ ordered_json json_of(const Figures& figures) {
 }
 
 ordered_json json_of(const Ratio& ratio) {
-  return {{"value", ratio.value}, {"low", number(ratio.low)}, {"high", number(ratio.high)}, {"p", number(ratio.p)}};
+  return {{"value", ratio.value}, {"low", ratio.low}, {"high", ratio.high}, {"p", ratio.p}};
 }
 
 ordered_json json_of(const std::optional<Parting>& parting) {
@@ -52,7 +46,7 @@ ordered_json json_of(const std::optional<Parting>& parting) {
   return {{"step", parting->step},
           {"parameter", parting->parameter},
           {"tensor", parting->tensor},
-          {"distance", number(parting->distance)}};
+          {"distance", parting->distance}};
 }
 
 ordered_json json_of(const VariantParity& parity) {
@@ -61,19 +55,19 @@ ordered_json json_of(const VariantParity& parity) {
           {"ranks_part", json_of(parity.ranks_part)},
           {"runs_equal", parity.repeats ? ordered_json(*parity.repeats) : ordered_json()},
           {"runs_part", json_of(parity.runs_part)},
-          {"ulp", {{"max", number(parity.ulp_max)}, {"mean", number(parity.ulp_mean)}}}};
+          {"ulp", {{"max", parity.ulp_max}, {"mean", parity.ulp_mean}}}};
 }
 
 ordered_json json_of(const PairParity& parity) {
   return {{"tensor_steps", parity.tensor_steps},
           {"first_tensor", json_of(parity.first_tensor)},
-          {"largest_distance", number(parity.largest_distance)},
+          {"largest_distance", parity.largest_distance},
           {"loss_steps", parity.loss_steps},
           {"first_other_loss", parity.first_other_loss},
-          {"first_loss_distance", number(parity.first_loss_distance)},
-          {"largest_loss_distance", number(parity.largest_loss_distance)},
+          {"first_loss_distance", parity.first_loss_distance},
+          {"largest_loss_distance", parity.largest_loss_distance},
           {"largest_loss_step", parity.largest_loss_step},
-          {"first_step_distance", number(parity.at_first_step())},
+          {"first_step_distance", parity.at_first_step()},
           {"first_step_bound", parity.float32 ? ordered_json(kRounding) : ordered_json()},
           {"causes", tools::each(parity.causes, &Cause::text)}};
 }
@@ -101,6 +95,7 @@ std::string block(const report::TitledTable& table) {
 
 }  // namespace
 
+// What is not finite becomes null.
 std::string to_json(const Comparison& comparison) {
   ordered_json object = {{"ddprun_compare", 1},
                          {"interleaved", comparison.interleaved},
@@ -118,7 +113,7 @@ std::string to_json(const Comparison& comparison) {
   for (const Against& against : comparison.against) {
     object["against_first"].push_back({{"name", comparison.members[against.member].variant.name},
                                        {"ratio", json_of(against.ratio)},
-                                       {"adjusted_p", number(against.adjusted_p)},
+                                       {"adjusted_p", against.adjusted_p},
                                        {"verdict", text(against.verdict)},
                                        {"sentence", sentence(comparison, against)},
                                        {"parity", json_of(against.parity)}});

@@ -11,6 +11,7 @@ namespace ddprun::compare {
 namespace {
 
 using console::Align;
+using console::human_time;
 using console::percent;
 using console::Table;
 
@@ -26,35 +27,28 @@ const Member* one_worker(const Comparison& comparison) {
 
 // One row: its title, and its figure for a variant.
 struct Row {
-  std::string name;
+  const char* name;
   std::string (*of)(const Figures&, const Speedup&);
 };
 
-std::string seconds(double value) {
-  return console::human_time(value);
-}
-
-const std::vector<Row>& rows() {
-  static const std::vector<Row> all = {
-      {"total time", [](const Figures& f, const Speedup&) { return seconds(f.total_time); }},
-      {"average batch", [](const Figures& f, const Speedup&) { return seconds(f.step); }},
-      {"time saved", [](const Figures&, const Speedup& s) { return percent(s.time_saved(), 1); }},
-      {"throughput", [](const Figures& f, const Speedup&) { return console::human_rate(f.throughput); }},
-      {"throughput gain", [](const Figures&, const Speedup& s) { return percent(s.speedup - 1, 1); }},
-      {"speed-up", [](const Figures&, const Speedup& s) { return fmt::format("{:.2f}x", s.speedup); }},
-      {"ideal speed-up", [](const Figures&, const Speedup& s) { return fmt::format("{:.2f}x", s.workers); }},
-      {"efficiency", [](const Figures&, const Speedup& s) { return percent(s.efficiency(), 1); }},
-      {"compute",
-       [](const Figures& f, const Speedup&) { return f.split.graph > 0 ? "-" : seconds(f.split.compute()); }},
-      {"data wait", [](const Figures& f, const Speedup&) { return seconds(f.split.data); }},
-      {"compute share",
-       [](const Figures& f, const Speedup&) {
-         return f.split.graph > 0 ? "-" : percent(f.split.compute() / f.split.total(), 1);
-       }},
-      {"data share", [](const Figures& f, const Speedup&) { return percent(f.split.data / f.split.total(), 1); }},
-      {"bound", [](const Figures& f, const Speedup&) { return std::string(bound_of(f.split)); }}};
-  return all;
-}
+const Row kRows[] = {
+    {"total time", [](const Figures& f, const Speedup&) { return human_time(f.total_time); }},
+    {"average batch", [](const Figures& f, const Speedup&) { return human_time(f.step); }},
+    {"time saved", [](const Figures&, const Speedup& s) { return percent(s.time_saved(), 1); }},
+    {"throughput", [](const Figures& f, const Speedup&) { return console::human_rate(f.throughput); }},
+    {"throughput gain", [](const Figures&, const Speedup& s) { return percent(s.speedup - 1, 1); }},
+    {"speed-up", [](const Figures&, const Speedup& s) { return fmt::format("{:.2f}x", s.speedup); }},
+    {"ideal speed-up", [](const Figures&, const Speedup& s) { return fmt::format("{:.2f}x", s.workers); }},
+    {"efficiency", [](const Figures&, const Speedup& s) { return percent(s.efficiency(), 1); }},
+    {"compute",
+     [](const Figures& f, const Speedup&) { return f.split.graph > 0 ? "-" : human_time(f.split.compute()); }},
+    {"data wait", [](const Figures& f, const Speedup&) { return human_time(f.split.data); }},
+    {"compute share",
+     [](const Figures& f, const Speedup&) {
+       return f.split.graph > 0 ? "-" : percent(f.split.compute() / f.split.total(), 1);
+     }},
+    {"data share", [](const Figures& f, const Speedup&) { return percent(f.split.data / f.split.total(), 1); }},
+    {"bound", [](const Figures& f, const Speedup&) { return std::string(bound_of(f.split)); }}};
 
 }  // namespace
 
@@ -86,7 +80,7 @@ report::TitledTable speedup_table(const Comparison& comparison) {
     columns.push_back({fmt::format("{} ({:.0f} workers)", member->variant.name, speedup.workers), Align::right});
   }
   Table table(columns);
-  for (const Row& row : rows()) {
+  for (const Row& row : kRows) {
     std::vector<std::string> cells = {row.name, row.of(one.typical.figures, {})};
     for (const auto& [member, speedup] : speedups) cells.push_back(row.of(member->typical.figures, speedup));
     table.row(cells);
