@@ -12,6 +12,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
+#include "cli/config/text.hpp"
 #include "tools/compare/comparison.hpp"
 #include "tools/compare/output.hpp"
 #include "tools/compare/runner.hpp"
@@ -27,8 +28,8 @@ namespace {
 }
 
 bool all_folders(const std::vector<std::string>& inputs) {
-  return !inputs.empty() && std::all_of(inputs.begin(), inputs.end(),
-                                        [](const std::string& input) { return std::filesystem::is_directory(input); });
+  const auto is_folder = [](const std::string& input) { return std::filesystem::is_directory(input); };
+  return !inputs.empty() && std::ranges::all_of(inputs, is_folder);
 }
 
 bool reads_earlier_runs(const Request& request) {
@@ -186,7 +187,7 @@ void meet(tools::Job& job, const Request& request, std::vector<Variant>& variant
     return request.nodes.nproc ? *request.nodes.nproc : ranks_of(variant.loaded.experiment);
   });
   const auto counts = job.meet({.insecure = launch.insecure,
-                                .timeout = std::chrono::milliseconds(static_cast<int64_t>(launch.timeout * 1000)),
+                                .timeout = config::milliseconds(launch.timeout),
                                 .identity = identity_of(request, variants),
                                 .differ = "do not make the same comparison",
                                 .advice = "start all with the same arguments, configs and version",

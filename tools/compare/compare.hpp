@@ -46,7 +46,7 @@ double parse_share(const std::string& option, const std::string& text);
 
 // Checks the whole request before anything starts, makes the runs (or reads the given ones), prints the tables to
 // stdout, and writes compare.json into the comparison's folder, with report.html if charts can be drawn
-// (page_file.hpp). Returns ok, or gate (6) if a gate does not hold. Throws Error: usage for the request, or the exit
+// (output.hpp). Returns ok, or gate (6) if a gate does not hold. Throws Error: usage for the request, or the exit
 // code of a failed run.
 ExitCode run(const Request& request);
 

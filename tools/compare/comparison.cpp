@@ -100,8 +100,7 @@ void adjust(std::vector<Against>& all, const std::vector<Member>& members) {
 }
 
 bool same_losses(const Member& member) {
-  return std::all_of(member.runs.begin(), member.runs.end(),
-                     [&](const Figures& run) { return run.losses == member.runs.front().losses; });
+  return std::ranges::count(member.runs, member.runs.front().losses, &Figures::losses) == std::ssize(member.runs);
 }
 
 void look_for_repeats(Comparison& comparison) {

@@ -15,7 +15,7 @@
 
 namespace ddprun::compare {
 
-// `--gate 'b/a <= 1.02'`: a pass or fail result for scripts. // The ratio of the step times of two variants, and its
+// `--gate 'b/a <= 1.02'`: a pass or fail result for scripts. The ratio of the step times of two variants, and its
 // limit.
 struct Gate {
   std::string text;

@@ -132,8 +132,7 @@ bool has_batch_norm(const std::string& run_dir) {
   const auto commits = checkpoint::list_commits(record::file_in(run_dir, "checkpoints"));
   if (commits.empty()) return false;
   const auto tensors = checkpoint::read_safetensors(commits.back().path).tensors;
-  return std::any_of(tensors.begin(), tensors.end(),
-                     [](const auto& tensor) { return tensor.name.ends_with("running_mean"); });
+  return std::ranges::any_of(tensors, [](const auto& tensor) { return tensor.name.ends_with("running_mean"); });
 }
 
 bool in_float32(const config::Experiment& a, const config::Experiment& b) {

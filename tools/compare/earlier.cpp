@@ -49,9 +49,8 @@ void add_run(Member& member, const tools::Run& run, const Variant& variant, int6
 }
 
 void make_names_unique(std::vector<Member>& members) {
-  std::set<std::string> names;
-  for (const Member& member : members) names.insert(member.variant.name);
-  if (names.size() == members.size()) return;
+  const std::vector<std::string> names = names_of(members);
+  if (std::set(names.begin(), names.end()).size() == names.size()) return;
   for (Member& member : members) {
     const std::filesystem::path dir = std::filesystem::path(member.dirs.front()).lexically_normal();
     member.variant.name = (dir.has_filename() ? dir : dir.parent_path()).filename().string();
@@ -79,9 +78,8 @@ std::vector<Member> members_of_folders(const std::vector<std::string>& folders, 
   for (const std::string& dir : folders) {
     const tools::Run run = tools::read_run(dir);
     const Variant variant = variant_of(run);
-    const auto same = std::find_if(members.begin(), members.end(), [&](const Member& member) {
-      return configuration_of(member.variant) == configuration_of(variant);
-    });
+    const auto same = std::ranges::find(members, configuration_of(variant),
+                                        [](const Member& member) { return configuration_of(member.variant); });
     add_run(same == members.end() ? members.emplace_back() : *same, run, variant, warmup_steps);
   }
   if (members.size() < 2) {

@@ -76,19 +76,13 @@ double median_over(const std::vector<Figures>& runs, double Figures::*member) {
 }
 
 const Figures& run_of_median_step(const std::vector<Figures>& runs) {
-  std::vector<const Figures*> sorted;
-  for (const Figures& run : runs) sorted.push_back(&run);
-  std::sort(sorted.begin(), sorted.end(), [](const Figures* a, const Figures* b) { return a->step < b->step; });
+  auto sorted = tools::each(runs, [](const Figures& run) { return &run; });
+  std::ranges::sort(sorted, {}, &Figures::step);
   return *sorted[(sorted.size() - 1) / 2];
 }
 
 bool all_in(const std::vector<std::string>& keys, const std::string& table) {
-  return !keys.empty() &&
-         std::all_of(keys.begin(), keys.end(), [&](const std::string& key) { return key.starts_with(table); });
-}
-
-PartOfStep largest_of(const std::vector<PartOfStep>& parts, const Split& split) {
-  return *std::ranges::max_element(parts, {}, [&](const PartOfStep& part) { return split.*part.member; });
+  return !keys.empty() && std::ranges::all_of(keys, [&](const std::string& key) { return key.starts_with(table); });
 }
 
 constexpr double kLeastShown = 0.0005;
@@ -171,7 +165,7 @@ double Split::*lever_of(const std::vector<std::string>& keys_that_differ) {
 std::string ceiling_of(const Split& split, double Split::*lever) {
   const double total = split.total();
   const std::vector<PartOfStep> parts = parts_of_step({split});
-  const PartOfStep largest = largest_of(parts, split);
+  const PartOfStep largest = std::ranges::max(parts, {}, [&](const PartOfStep& part) { return split.*part.member; });
   const double share = split.*lever / total;
   const std::string name = std::ranges::find(parts, lever, &PartOfStep::member)->name;
   std::string text = share_text(split.*largest.member / total) + " " + largest.name;

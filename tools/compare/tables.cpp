@@ -110,7 +110,7 @@ report::TitledTable split_table(const Comparison& comparison) {
     if (part.member != &Split::comm) continue;
     for (const char* phase : {"replicate", "scatter", "gather", "reduce"}) {
       const auto has = [&](const Member& member) { return member.typical.figures.dp.contains(phase); };
-      if (std::none_of(comparison.members.begin(), comparison.members.end(), has)) continue;
+      if (std::ranges::none_of(comparison.members, has)) continue;
       row(std::string("  ") + phase, [&](const Figures& figures) {
         const auto found = figures.dp.find(phase);
         return found == figures.dp.end() ? record::kAbsent : found->second;
@@ -179,8 +179,8 @@ std::vector<std::string> answers(const Comparison& comparison) {
     const bool twin = comparison.members[against.member].twin;
     lines.push_back((twin ? "Noise floor: " : "") + sentence(comparison, against));
   }
-  const bool decided = std::any_of(comparison.against.begin(), comparison.against.end(),
-                                   [](const Against& against) { return is_decided(against.verdict); });
+  const bool decided =
+      std::ranges::any_of(comparison.against, [](const Against& one) { return is_decided(one.verdict); });
   lines.push_back((decided ? "Why not faster? " : "The largest part of a step: ") + comparison.ceiling);
   return lines;
 }

@@ -198,10 +198,7 @@ Vary parse_vary(const std::string& text) {
     throw Error(ExitCode::usage, "--vary " + text + ": expected KEY=VALUE,VALUE,... such as comm.algorithm=ring,tree");
   }
   Vary vary{text.substr(0, equals), split_at_commas(text.substr(equals + 1))};
-  const auto is_empty = [](const std::string& value) { return value.empty(); };
-  if (std::any_of(vary.values.begin(), vary.values.end(), is_empty)) {
-    throw Error(ExitCode::usage, "--vary " + text + ": a value is empty");
-  }
+  if (std::ranges::count(vary.values, "") > 0) throw Error(ExitCode::usage, "--vary " + text + ": a value is empty");
   if (!all_differ(vary.values)) throw Error(ExitCode::usage, "--vary " + text + ": a value is given twice");
   return vary;
 }

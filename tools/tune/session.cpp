@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
+#include "cli/config/text.hpp"
 #include "tools/compare/runner.hpp"
 #include "tools/compare/variant.hpp"
 
@@ -57,9 +56,7 @@ tools::ProcessPlan Session::plan_of(const std::vector<std::string>& arguments, c
     }
   }
   tools::ProcessPlan plan = compare::plan_of(request_.running, all, log);
-  if (request_.running.timeout > 0) {
-    plan.timeout = std::chrono::milliseconds(std::llround(request_.running.timeout * 1000));
-  }
+  if (request_.running.timeout > 0) plan.timeout = config::milliseconds(request_.running.timeout);
   return plan;
 }
 

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
+#include <iterator>
 
 #include "base/file.hpp"
 #include "base/version.hpp"
+#include "cli/config/text.hpp"
 #include "tools/compare/variant.hpp"
 
 namespace ddprun::tune {
@@ -70,9 +71,8 @@ void check(const Request& request, const config::Loaded& loaded) {
   if (strategy.compression == "powersgd") {
     refuse("strategy.compression", "tune cannot predict it; use \"none\", \"bf16\" or \"fp16\"");
   }
-  const bool others = std::any_of(request.backends.begin(), request.backends.end(),
-                                  [&](const std::string& name) { return name != experiment.comm.backend; });
-  if (others && !experiment.comm.options.empty()) {
+  const auto own = std::ranges::count(request.backends, experiment.comm.backend);
+  if (own < std::ssize(request.backends) && !experiment.comm.options.empty()) {
     throw Error(ExitCode::usage, "--backend " + fmt::format("{}", fmt::join(request.backends, ",")) +
                                      ": comm.options are those of " + experiment.comm.backend +
                                      "; leave out one of the two");
@@ -97,7 +97,7 @@ ExitCode run(const Request& given, const std::vector<std::string>& command) {
   const config::Loaded loaded = config::load(request.config, request.overrides, ranks_known, typed);
   check(request, loaded);
   const int64_t ranks = request.nodes.nproc ? *request.nodes.nproc : compare::ranks_of(loaded.experiment);
-  const auto timeout = std::chrono::milliseconds(std::llround(loaded.experiment.launch.timeout * 1000));
+  const auto timeout = config::milliseconds(loaded.experiment.launch.timeout);
   const std::string identity =
       fmt::format("ddprun = {}\n--steps = {}\n{}", version(), request.steps, config::shared_toml(loaded.experiment));
   Session session(request, loaded.experiment, ranks, identity, timeout);
