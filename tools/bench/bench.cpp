@@ -21,6 +21,13 @@
 #include "launch/supervisor.hpp"
 #include "tools/lib/statistics.hpp"
 
+namespace ddprun::comm {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Execution, algorithm, transport)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BenchmarkResult, seconds, batch, wrong, execution)
+
+}  // namespace ddprun::comm
+
 namespace ddprun::bench {
 namespace {
 
@@ -71,12 +78,7 @@ void note_only_once(int64_t round) {
 // What run_rank() has written.
 std::vector<comm::BenchmarkResult> read_results(const std::string& path) try {
   std::ifstream file(path);
-  std::vector<comm::BenchmarkResult> results;
-  for (const json& entry : json::parse(file)) {
-    results.push_back(
-        {entry.at("seconds"), entry.at("batch"), entry.at("wrong"), {entry.at("algorithm"), entry.at("transport")}});
-  }
-  return results;
+  return json::parse(file);
 } catch (const json::exception& error) {
   throw Error(ExitCode::failure, "cannot read the results of the ranks in " + path + ": " + error.what());
 }
@@ -203,16 +205,7 @@ void run_rank(const Plan& plan, const Task& task, const launch::World& world) {
   note_only_once(round);
   const auto store = launch::folder_store(world.job_dir);  // a world of one needs a store too
   const auto results = measure(plan, plan.variants[variant], round, *store, world);
-  if (world.rank != 0) return;
-  json list = json::array();
-  for (const comm::BenchmarkResult& result : results) {
-    list.push_back({{"seconds", result.seconds},
-                    {"batch", result.batch},
-                    {"wrong", result.wrong},
-                    {"algorithm", result.execution.algorithm},
-                    {"transport", result.execution.transport}});
-  }
-  replace_file(path, list.dump());
+  if (world.rank == 0) replace_file(path, json(results).dump());
 }
 
 std::vector<HostRanks> compare_plans(const Plan& plan, Store& store, const launch::World& world) {

@@ -1,7 +1,7 @@
 // ddprun-bench: measures the collectives of communication plugins.
 #include <chrono>
-#include <cmath>
 
+#include "cli/config/text.hpp"
 #include "cli/console/command_line.hpp"
 #include "cli/console/program.hpp"
 #include "launch/job_folder.hpp"
@@ -75,13 +75,13 @@ void declare_sizes(CLI::App& to, Request& request) {
 }
 
 void declare_how(CLI::App& to, Request& request) {
-  to.add_option("-n,--iters", request.iterations, "The number of samples of each case in each round.")
+  to.add_option("-n,--iters", request.each.samples, "The number of samples of each case in each round.")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  to.add_option("-w,--warmup_iters", request.warmup, "The number of calls before the samples.")
+  to.add_option("-w,--warmup_iters", request.each.warmup, "The number of calls before the samples.")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  to.add_option("-c,--check", request.checks, "The number of calls in each round whose results are checked.")
+  to.add_option("-c,--check", request.each.checks, "The number of calls in each round whose results are checked.")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   to.add_option("-d,--datatype", request.dtype,
@@ -120,7 +120,7 @@ struct Arguments {
   std::vector<std::string> plugin_paths;
   std::vector<std::string> command;  // argv, with the program's path
 
-  std::chrono::milliseconds timeout() const { return std::chrono::milliseconds(std::llround(request.timeout * 1000)); }
+  std::chrono::milliseconds timeout() const { return config::milliseconds(request.timeout); }
 };
 
 // A rank of a job that some launcher has started.

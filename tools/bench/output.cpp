@@ -134,8 +134,7 @@ bool counts(const Row& row, Memory memory) {
 }
 
 std::string fastest(const Medians& medians, const std::string& before) {
-  const auto least = std::min_element(medians.begin(), medians.end(),
-                                      [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto least = std::ranges::min_element(medians, {}, &Medians::value_type::second);
   const auto kept = medians.find(before);
   if (kept != medians.end() && least->second > kWorthIt * kept->second) return before;
   return least->first;
@@ -244,10 +243,10 @@ std::vector<Row> rows_of(const Plan& plan) {
     for (const comm::BenchmarkCase& what : cases_of(plan, variant)) rows.push_back({&variant, what, {}});
   }
   const auto place = [&](const Row& row) {
-    const auto kind = std::find(plan.collectives.begin(), plan.collectives.end(), row.what.kind);
+    const auto kind = std::ranges::find(plan.collectives, row.what.kind);
     return std::tuple(kind - plan.collectives.begin(), row.variant->ranks, row.what.bytes);
   };
-  std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return place(a) < place(b); });
+  std::ranges::stable_sort(rows, {}, place);
   return rows;
 }
 

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <ranges>
 #include <utility>
 
 #include "cli/config/experiment.hpp"
+#include "cli/config/text.hpp"
 #include "cli/console/units.hpp"
 #include "comm/plugin_backend.hpp"
 #include "cuda/driver.hpp"
@@ -189,10 +189,8 @@ std::string Variant::text() const {
 Plan plan_of(const Request& request, const plugin::Registry& registry) {
   Plan plan;
   plan.request = request;
-  plan.benchmark.samples = request.iterations;
-  plan.benchmark.warmup = request.warmup;
-  plan.benchmark.checks = request.checks;
-  plan.benchmark.timeout = std::chrono::milliseconds(std::llround(request.timeout * 1000));
+  plan.benchmark = request.each;
+  plan.benchmark.timeout = config::milliseconds(request.timeout);
   plan.dtype = named("-d", request.dtype, kDTypes);
   plan.op = named("-o", request.op, kOps);
   plan.sizes = sizes_of(request);

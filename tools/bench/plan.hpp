@@ -23,9 +23,7 @@ struct Request {
   uint64_t step_bytes = 0;        // -i; 0: use factor
   uint64_t factor = 4;            // -f
   std::vector<uint64_t> sizes;    // replaces the four above
-  int64_t iterations = 20;        // -n, per round
-  int64_t warmup = 5;             // -w
-  int64_t checks = 1;             // -c
+  comm::BenchmarkOptions each;    // -n, -w, -c: of each round
   int64_t rounds = 5;
   int64_t root = 0;             // -r
   std::string dtype = "float";  // -d

@@ -31,9 +31,9 @@ TEST_CASE("what must be equal on all hosts: all that changes the calls, and not 
     return to_text(plan_of(other, fakes())) != words;
   };
   CHECK(differs([](Request& r) { r.max_bytes = 32 << 20; }));
-  CHECK(differs([](Request& r) { r.iterations = 7; }));
-  CHECK(differs([](Request& r) { r.warmup = 7; }));
-  CHECK(differs([](Request& r) { r.checks = 7; }));
+  CHECK(differs([](Request& r) { r.each.samples = 7; }));
+  CHECK(differs([](Request& r) { r.each.warmup = 7; }));
+  CHECK(differs([](Request& r) { r.each.checks = 7; }));
   CHECK(differs([](Request& r) { r.rounds = 7; }));
   CHECK(differs([](Request& r) { r.root = 1; }));
   CHECK(differs([](Request& r) { r.dtype = "double"; }));
