@@ -24,7 +24,7 @@ using ddp::Rendezvous;
 
 struct Connections {
   Store* store = nullptr;                          // of the Rendezvous, or null
-  launch::RankWatch* link = nullptr;                // of the Rendezvous, or null
+  launch::RankWatch* link = nullptr;               // of the Rendezvous, or null
   std::unique_ptr<launch::ProgressTable> table;    // under our own launcher; otherwise null
   std::shared_ptr<comm::FlightRecorder> recorder;  // of the backend; null for world size 1
   std::unique_ptr<CommBackend> backend;            // under ddp; the single-process backend for world size 1
