@@ -79,7 +79,7 @@ void Runner::validate(const std::vector<Variant>& variants) {
     }
     for (const std::string& override_ : variant.overrides) arguments.insert(arguments.end(), {"--set", override_});
     const std::string log = folder_ + "/logs/validate-" + folder_name(variant.name) + ".log";
-    const tools::ChildEnd end = tools::run_child(plan_of(running_, arguments, log));
+    const tools::ChildEnd end = tools::run_process(plan_of(running_, arguments, log));
     if (end.was_asked()) stop(end, "the check of " + variant.name, folder_);
     if (end.process.code != 0) throw Error(end.code(), as_typed(variant, end.why()));
   }
@@ -104,7 +104,7 @@ RunEnd Runner::run(const Variant& variant, const std::string& label, const std::
   };
   const bool together = job_ != nullptr && variant.loaded.experiment.strategy.kind == "ddp";
   RunEnd end{together ? job_->run({{"variant", variant.name}, {"overrides", overrides}}, plan)
-                      : tools::run_child(plan)};
+                      : tools::run_process(plan)};
   bar_.clear();
   end.dir = dir.empty() ? new_run_dir() : dir;
   if (!end.dir.empty()) seen_.push_back(end.dir);

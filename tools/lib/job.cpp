@@ -146,7 +146,7 @@ ChildEnd Job::run(json what, ProcessPlan plan) {
   what["log"] = plan.log;
   store_->set(key("run"), what.dump());
   plan.end_early = [this, asked = std::move(plan.end_early)] { return (asked && asked()) || failed(); };
-  ChildEnd end = run_child(plan);
+  ChildEnd end = run_process(plan);
   collect(end);
   return end;
 }
@@ -254,7 +254,7 @@ void Job::run_part(ProcessPlan plan, const json& what) {
   try {
     fs::create_directories(log.parent_path());
     fs::create_directories(log.parent_path().parent_path() / "runs");
-    end = run_child(plan);
+    end = run_process(plan);
   } catch (const std::exception& error) {
     end = {{Ending::exited, static_cast<int>(ExitCode::failure)}, plan.log, {}, error.what()};
   }

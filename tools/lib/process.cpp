@@ -152,13 +152,9 @@ CpuUse cpu_so_far() {
 
 }  // namespace
 
-ProcessEnd run_process(const ProcessPlan& plan) {
-  return RunningProcess(plan).run();
-}
-
-ChildEnd run_child(const ProcessPlan& plan) {
+ChildEnd run_process(const ProcessPlan& plan) {
   const CpuMeter meter;
-  const ProcessEnd end = run_process(plan);
+  const ProcessEnd end = RunningProcess(plan).run();
   return {end, plan.log, {meter.use()}};
 }
 

@@ -29,13 +29,6 @@ struct ProcessEnd {
   int code = 0;  // exit code, or 128 + signal
 };
 
-// Runs it to its end. SIGINT or SIGTERM to this process is passed on as SIGTERM, so the job finishes a step and
-// commits. If that takes longer than `kGrace`, or on a second signal, it is killed. Its processes end with it, and with
-// this process (PR_SET_PDEATHSIG; the launcher's guardian ends its ranks). Call it on the main thread, before any other
-// thread starts. Throws Error(failure) if the program cannot be started or the log cannot be written.
-constexpr std::chrono::milliseconds kGrace{10000};
-ProcessEnd run_process(const ProcessPlan& plan);
-
 // CPU seconds of one process's part of a run, and of the machine meanwhile.
 struct CpuUse {
   std::string machine;  // the boot id of its kernel: containers of one machine have the same
@@ -58,8 +51,12 @@ struct ChildEnd {
   std::string why() const;
 };
 
-// As run_process(), with what is known about its end.
-ChildEnd run_child(const ProcessPlan& plan);
+// Runs it to its end. SIGINT or SIGTERM to this process is passed on as SIGTERM, so the job finishes a step and
+// commits. If that takes longer than `kGrace`, or on a second signal, it is killed. Its processes end with it, and with
+// this process (PR_SET_PDEATHSIG; the launcher's guardian ends its ranks). Call it on the main thread, before any other
+// thread starts. Throws Error(failure) if the program cannot be started or the log cannot be written.
+constexpr std::chrono::milliseconds kGrace{10000};
+ChildEnd run_process(const ProcessPlan& plan);
 
 // The last non-empty line of a log: a failed run reports its cause there.
 std::string last_line_of(const std::string& path);

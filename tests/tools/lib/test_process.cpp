@@ -26,13 +26,13 @@ ProcessPlan shell(const TempDir& dir, const std::string& script) {
 
 TEST_CASE("a process: its output, its exit code") {
   const TempDir dir;
-  const ProcessEnd end = run_process(shell(dir, "echo out; echo err >&2; exit 3"));
+  const ProcessEnd end = run_process(shell(dir, "echo out; echo err >&2; exit 3")).process;
   CHECK(end.ending == Ending::exited);
   CHECK(end.code == 3);
   const std::string log = read_file(dir.path() / "log");
   CHECK(contains(log, "out\n"));
   CHECK(contains(log, "err\n"));
-  CHECK(run_process(shell(dir, "kill -9 $$")).code == 128 + SIGKILL);
+  CHECK(run_process(shell(dir, "kill -9 $$")).process.code == 128 + SIGKILL);
 }
 
 TEST_CASE("a missing program") {
@@ -49,7 +49,7 @@ TEST_CASE("a deadline ends it with SIGTERM") {
   // Longer deadlines in case the shell has not set its trap yet.
   for (const auto timeout : {500ms, 3000ms, 20000ms}) {
     plan.timeout = timeout;
-    end = run_process(plan);
+    end = run_process(plan).process;
     if (contains(read_file(dir.path() / "log"), "up")) break;
   }
   CHECK(end.ending == Ending::timed_out);
@@ -62,7 +62,7 @@ TEST_CASE("its watcher can end it early") {
   ProcessPlan plan = shell(dir, "trap 'exit 0' TERM; while :; do sleep 0.05; done");
   int looks = 0;
   plan.end_early = [&] { return ++looks == 3; };
-  const ProcessEnd end = run_process(plan);
+  const ProcessEnd end = run_process(plan).process;
   CHECK(end.ending == Ending::ended_early);
   CHECK(looks == 3);
 }
@@ -82,7 +82,7 @@ TEST_CASE("SIGTERM and SIGINT to this process end it and its children") {
       ::kill(self, signal);
       ::_exit(0);
     }
-    const ProcessEnd end = run_process(plan);
+    const ProcessEnd end = run_process(plan).process;
     ::waitpid(sender, nullptr, 0);
     CHECK(end.ending == (signal == SIGINT ? Ending::interrupted : Ending::terminated));
     const pid_t grandchild = std::stoi(read_file(file));
