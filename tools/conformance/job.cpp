@@ -60,12 +60,8 @@ class StoreExchange : public testing::Exchange {
 
 }  // namespace
 
-std::shared_ptr<Job> Job::find(const console::NodeOptions& options) {
-  auto processes = tools::Job::find(options);
-  return processes ? std::make_shared<Job>(std::move(processes)) : nullptr;
-}
-
-void Job::meet(const console::NodeOptions& options, const std::string& identity) {
+Job::Job(std::unique_ptr<tools::Job> all, const console::NodeOptions& options, const std::string& identity)
+    : processes_(std::move(all)) {
   const auto ranks = processes_->meet({.insecure = options.insecure,
                                        .timeout = kConnectLimit,
                                        .identity = identity,

@@ -20,13 +20,9 @@ namespace ddprun::conformance {
 // lost.
 class Job {
  public:
-  explicit Job(std::unique_ptr<tools::Job> processes) : processes_(std::move(processes)) {}
-  // As tools::Job::find().
-  static std::shared_ptr<Job> find(const console::NodeOptions& options);
-
-  // `identity`: what must be equal (launch/rendezvous.hpp). Collective. Throws Error: usage for the node options,
-  // rendezvous.
-  void meet(const console::NodeOptions& options, const std::string& identity);
+  // Meets the others. `identity`: what must be equal (launch/rendezvous.hpp). Collective. Throws Error: usage for the
+  // node options, rendezvous.
+  Job(std::unique_ptr<tools::Job> processes, const console::NodeOptions& options, const std::string& identity);
 
   bool leads() const { return processes_->leads(); }
   int size() const { return size_; }

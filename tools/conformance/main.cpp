@@ -183,13 +183,13 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
     throw Error(ExitCode::usage, "--no-fork: the ranks are threads of this process; leave out " +
                                      std::string(arguments.hosts.empty() ? "--as processes" : "--hosts"));
   }
-  const auto job = Job::find(arguments.nodes);
+  auto processes = tools::Job::find(arguments.nodes);
   Settings settings = settings_from(arguments);
-  if (job) {
+  const std::shared_ptr<Job>& job = settings.job;
+  if (processes) {
     refuse_with_job(arguments, ranks_given, settings);
     if (settings.seed == 0) settings.seed = 1;  // the processes must draw the same sizes
-    job->meet(arguments.nodes, identity_of(arguments, settings));
-    settings.job = job;
+    settings.job = std::make_shared<Job>(std::move(processes), arguments.nodes, identity_of(arguments, settings));
     // Process 0 prints for all.
     if (!job->leads()) std::cout.setstate(std::ios::failbit);
   }
