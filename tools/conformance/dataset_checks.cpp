@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <span>
@@ -56,14 +57,13 @@ std::string difference(const Batch& a, const Batch& b, std::span<const int64_t> 
   return "";
 }
 
-void append(Batch& to, const Batch& more) {
-  to.inputs.insert(to.inputs.end(), more.inputs.begin(), more.inputs.end());
-  to.targets.insert(to.targets.end(), more.targets.begin(), more.targets.end());
-}
-
 Batch one_by_one(const Dataset& split, const Indices& indices) {
   Batch all;
-  for (const int64_t index : indices) append(all, fetch(split, {&index, 1}));
+  for (const int64_t index : indices) {
+    const Batch one = fetch(split, {&index, 1});
+    std::ranges::copy(one.inputs, std::back_inserter(all.inputs));
+    std::ranges::copy(one.targets, std::back_inserter(all.targets));
+  }
   return all;
 }
 

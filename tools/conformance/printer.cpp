@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/file.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::conformance {
 namespace {
@@ -33,8 +34,7 @@ const char* name_of(State state) {
 }
 
 std::size_t count_of(const std::vector<Result>& results, State state) {
-  return static_cast<std::size_t>(
-      std::count_if(results.begin(), results.end(), [&](const Result& one) { return one.state == state; }));
+  return static_cast<std::size_t>(std::ranges::count(results, state, &Result::state));
 }
 
 // By this member, in the order in which its values first appear.
@@ -163,28 +163,22 @@ std::string junit_of(const Tested& plugin, const std::vector<Result>& results) {
 }
 
 std::string json_of(const Tested& plugin, const std::vector<Result>& results, const std::vector<Skipped>& undeclared) {
-  nlohmann::ordered_json all;
-  all["plugin"] = plugin.name;
-  all["version"] = plugin.version;
-  all["path"] = plugin.path;
+  using nlohmann::ordered_json;
+  const auto json_of_case = [](const Result& one) {
+    return ordered_json{{"world", one.world},          {"group", one.group}, {"name", one.name},
+                        {"state", name_of(one.state)}, {"text", one.text},   {"notes", one.notes}};
+  };
+  const auto json_of_skipped = [](const Skipped& one) {
+    return ordered_json{{"what", one.what}, {"combinations", one.combinations}};
+  };
+  ordered_json all = {{"plugin", plugin.name}, {"version", plugin.version}, {"path", plugin.path}};
   if (plugin.seed) all["seed"] = *plugin.seed;
-  all["passed"] = count_of(results, State::passed);
-  all["failed"] = count_of(results, State::failed);
-  all["skipped"] = combinations_of(undeclared);
-  all["not_run"] = count_of(results, State::not_run);
-  all["cases"] = nlohmann::ordered_json::array();
-  for (const Result& one : results) {
-    all["cases"].push_back({{"world", one.world},
-                            {"group", one.group},
-                            {"name", one.name},
-                            {"state", name_of(one.state)},
-                            {"text", one.text},
-                            {"notes", one.notes}});
-  }
-  all["undeclared"] = nlohmann::ordered_json::array();
-  for (const Skipped& one : undeclared) {
-    all["undeclared"].push_back({{"what", one.what}, {"combinations", one.combinations}});
-  }
+  all.update({{"passed", count_of(results, State::passed)},
+              {"failed", count_of(results, State::failed)},
+              {"skipped", combinations_of(undeclared)},
+              {"not_run", count_of(results, State::not_run)},
+              {"cases", tools::each(results, json_of_case)},
+              {"undeclared", tools::each(undeclared, json_of_skipped)}});
   // A plugin may log any bytes.
   return all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }

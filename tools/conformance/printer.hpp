@@ -25,8 +25,7 @@ struct CheckOptions {
 
   bool chooses(const std::string& name) const {
     const auto in_name = [&](const std::string& text) { return name.find(text) != std::string::npos; };
-    return (filters.empty() || std::any_of(filters.begin(), filters.end(), in_name)) &&
-           std::none_of(excludes.begin(), excludes.end(), in_name);
+    return (filters.empty() || std::ranges::any_of(filters, in_name)) && std::ranges::none_of(excludes, in_name);
   }
 };
 
