@@ -43,8 +43,7 @@ class Forecaster {
   void find_methods(int64_t per_host, const std::vector<std::string>& wanted) {
     const Shape smallest = {2, per_host};
     for (const auto& [backend, name, algorithm] : candidates(per_host)) {
-      const bool is_wanted = wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
-      if (!is_wanted) continue;
+      if (!wanted.empty() && std::ranges::count(wanted, name) == 0) continue;
       if (covers(typical_.links.at(backend), algorithm, smallest)) {
         forecast_.methods.push_back({backend, name, algorithm, {}, {}});
       } else {
@@ -109,8 +108,7 @@ class Forecaster {
   }
 
   void require(const std::string& name) const {
-    const auto is_named = [&](const Method& method) { return method.name == name; };
-    if (std::any_of(forecast_.methods.begin(), forecast_.methods.end(), is_named)) return;
+    if (std::ranges::count(forecast_.methods, name, &Method::name) > 0) return;
     std::vector<std::string> names;
     for (const FittedLink& link : forecast_.links) {
       if (!link.is_within) names.push_back(link.name);

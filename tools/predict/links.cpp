@@ -79,27 +79,27 @@ BenchRow row_of(const json& row, int64_t hosts, const std::string& path) {
   return one;
 }
 
-void read(const std::string& path, bool between_hosts, std::vector<BenchRow>& rows) {
+void read(const std::string& path, bool any_hosts, std::vector<BenchRow>& rows) {
   const std::string text = read_text(path);
-  std::size_t found = 0;
+  const std::size_t before = rows.size();
   try {
     const json file = json::parse(text);
     file.at("ddprun_bench");
-    if (between_hosts) require_one_rank_each(file, path);
+    if (!any_hosts) require_one_rank_each(file, path);
     const auto has_own_memory = [&](const json& row) {
-      return std::any_of(file.at("rows").begin(), file.at("rows").end(), [&](const json& other) {
+      return std::ranges::any_of(file.at("rows"), [&](const json& other) {
         return other.at("backend") == row.at("backend") && other.at("buffer") == "plugin";
       });
     };
     for (const json& row : file.at("rows")) {
       if (!is_as_in_training(row) || (row.at("buffer") != "plugin" && has_own_memory(row))) continue;
       rows.push_back(row_of(row, hosts_of(file), path));
-      ++found;
     }
   } catch (const json::exception&) {
     throw Error(ExitCode::usage, path + ": not a file of `ddprun bench --json`");
   }
-  if (found == 0) throw Error(ExitCode::usage, path + ": has no allreduce in place between two or more ranks");
+  if (rows.size() == before)
+    throw Error(ExitCode::usage, path + ": has no allreduce in place between two or more ranks");
 }
 
 }  // namespace
@@ -117,13 +117,11 @@ std::vector<FittedLink> fit_links(const std::vector<BenchRow>& rows, int64_t per
   for (const BenchRow& row : rows) {
     const auto kind = kind_of(row, per_host);
     if (!kind) continue;
-    const auto same = [&](const FittedLink& other) { return other.text() == kind->text(); };
-    auto place = std::find_if(all.begin(), all.end(), same);
+    auto place = std::ranges::find(all, kind->text(), &FittedLink::text);
     if (place == all.end()) place = all.insert(all.end(), *kind);
     place->rows.push_back(row);
   }
-  const auto is_between = [](const FittedLink& fitted) { return !fitted.is_within; };
-  if (std::none_of(all.begin(), all.end(), is_between)) {
+  if (std::ranges::count(all, false, &FittedLink::is_within) == 0) {
     throw Error(
         ExitCode::usage,
         "no file of --bench has an algorithm between hosts whose cost is known (ring; tree, halving_doubling and "
@@ -145,11 +143,10 @@ Links links_of(const std::vector<FittedLink>& fitted, const std::string& backend
 
 bool is_determined(const std::vector<Measured>& measured) {
   if (measured.empty()) return false;
-  const auto per_message = [](const Measured& one) { return one.path.bytes / one.path.messages; };
-  const auto less = [&](const Measured& a, const Measured& b) { return per_message(a) < per_message(b); };
-  const auto [least, most] = std::minmax_element(measured.begin(), measured.end(), less);
+  const auto [least, most] = std::ranges::minmax(
+      tools::each(measured, [](const Measured& one) { return one.path.bytes / one.path.messages; }));
   constexpr double kFactor = 4;
-  return per_message(*most) >= kFactor * per_message(*least);
+  return most >= kFactor * least;
 }
 
 Link fit(const std::vector<Measured>& measured) {
@@ -180,15 +177,9 @@ Link fit(const std::vector<Measured>& measured) {
   return best;
 }
 
-std::vector<BenchRow> read_bench(const std::vector<std::string>& paths) {
+std::vector<BenchRow> read_bench(const std::vector<std::string>& paths, bool any_hosts) {
   std::vector<BenchRow> rows;
-  for (const std::string& path : paths) read(path, true, rows);
-  return rows;
-}
-
-std::vector<BenchRow> read_bench_of_any_hosts(const std::string& path) {
-  std::vector<BenchRow> rows;
-  read(path, false, rows);
+  for (const std::string& path : paths) read(path, any_hosts, rows);
   return rows;
 }
 

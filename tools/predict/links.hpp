@@ -39,11 +39,9 @@ struct BenchRow {
 };
 
 // The rows of all files. Throws Error(usage) with the path if a file cannot be read, has other content or no such row,
-// or if it was measured between hosts that do not have one rank each.
-std::vector<BenchRow> read_bench(const std::vector<std::string>& paths);
-
-// The rows of one file, for which hosts may have several ranks; `shape` then has their average. Throws as read_bench().
-std::vector<BenchRow> read_bench_of_any_hosts(const std::string& path);
+// or if it was measured between hosts that do not have one rank each. With `any_hosts`, they may have several; `shape`
+// then has their average.
+std::vector<BenchRow> read_bench(const std::vector<std::string>& paths, bool any_hosts = false);
 
 // One algorithm of one backend, between hosts or within a host.
 struct FittedLink {

@@ -73,7 +73,7 @@ std::vector<int64_t> hosts_of(const Request& request) {
     throw Error(ExitCode::usage, "--hosts " + std::to_string(number) + " with " + std::to_string(request.per_host) +
                                      " ranks each: expected at most " + std::to_string(kMostRanks) + " ranks in all");
   }
-  std::sort(hosts.begin(), hosts.end());
+  std::ranges::sort(hosts);
   hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
   return hosts;
 }

@@ -192,7 +192,7 @@ std::vector<Call> calls_of(const std::string& run_dir) {
 
 std::map<std::string, Curve> curves_of(const std::string& path) {
   std::map<std::string, Curve> curves;
-  for (const predict::BenchRow& row : predict::read_bench_of_any_hosts(path)) {
+  for (const predict::BenchRow& row : predict::read_bench({path}, true)) {
     curves[row.requested].emplace(row.bytes, row.seconds);
   }
   return curves;
