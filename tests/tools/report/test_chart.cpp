@@ -107,7 +107,7 @@ TEST_CASE("intervals and a line are within the axis") {
   CHECK(values_of(bars)[1]["high"] == 80);
   CHECK(spec["layer"][2]["data"]["values"][0]["value"] == 90);
   CHECK(spec["encoding"]["x"]["scale"]["domainMax"] > 90);
-  CHECK(row(table_of(whole_chart("", "", bars)), 1) == Row{"b", "7 [6, 80]"});
+  CHECK(row(table_of(whole_chart("", "", bars)), 1) == Row{"b", "7 (6 to 80)"});
 }
 
 TEST_CASE("a series with too few values, and a span on an invalid lane, are logic errors") {
@@ -172,7 +172,7 @@ TEST_CASE("a histogram's bins hold all values of a series, outliers in the last 
   double sum = 0;
   for (const json& bin : values_of(histogram)) sum += bin["share"].get<double>();
   CHECK(sum == doctest::Approx(100));
-  CHECK(spec_of(histogram)["encoding"]["x"]["scale"]["domainMax"] < 100);
+  for (const json& bin : values_of(histogram)) CHECK(bin["begin"] < 100);
   CHECK(row(table_of(whole_chart("", "", histogram)), 0).back() == "1.000e+300");
 }
 
