@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <span>
+#include <utility>
 
 namespace ddprun::data {
 namespace {
@@ -65,87 +66,51 @@ Bytes fetch(const Dataset& dataset, const std::vector<int64_t>& indices, int64_t
   return bytes;
 }
 
-// A permutation of 0 to `size` - 1 whose every prefix is spread evenly: steps of about the golden section of `size`
-// (Weyl's sequence), made coprime to it.
-class EvenOrder {
- public:
-  explicit EvenOrder(int64_t size) : size_(size) {
-    step_ = std::max<int64_t>(1, std::llround(static_cast<double>(size) * 0.6180339887498949));
-    while (std::gcd(step_, size_) != 1) ++step_;
-  }
-  int64_t next() {
-    const int64_t given = at_;
-    at_ = (at_ + step_) % size_;
-    return given;
-  }
-
- private:
-  const int64_t size_;
-  int64_t step_ = 1;
-  int64_t at_ = 0;
-};
-
-class Surveyor {
- public:
-  explicit Surveyor(const Dataset& dataset)
-      : dataset_(dataset),
-        channels_(dataset.input().shape.size() == 3 ? static_cast<std::size_t>(dataset.input().shape[0]) : 1),
-        input_measures_(channels_),
-        order_(dataset.size()) {
-    if (has_classes(dataset)) classes_.resize(dataset.classes().size());
-  }
-
-  // Counts samples until there are `end` or the time is over, and optionally reads their inputs. Returns the number of
-  // samples so far, at least one.
-  int64_t go_to(int64_t end, std::chrono::duration<double> time, bool measured) {
-    const auto piece = static_cast<int64_t>(std::max<std::size_t>(1, kPieceBytes / dataset_.input().bytes()));
-    const auto begin = Clock::now();
-    while (done_ < end && (done_ == 0 || Clock::now() - begin < time)) {
-      std::vector<int64_t> indices(static_cast<std::size_t>(std::min(piece, end - done_)));
-      std::generate(indices.begin(), indices.end(), [this] { return order_.next(); });
-      const Bytes bytes = fetch(dataset_, indices, 0);
-      if (measured) measure_inputs(numbers(dataset_.input(), bytes.input));
-      count_targets(numbers(dataset_.target(), bytes.target));
-      done_ += static_cast<int64_t>(indices.size());
-    }
-    return done_;
-  }
-
-  Survey result(int64_t measured) const {
-    Survey survey{measured, {}, done_, classes_, target_measure_.spread()};
-    for (const Measure& measure : input_measures_) survey.inputs.push_back(measure.spread());
-    return survey;
-  }
-
- private:
-  void measure_inputs(std::span<const double> values) {
-    const std::size_t plane = dataset_.input().elements() / channels_;
-    for (std::size_t i = 0; i * plane < values.size(); ++i) {
-      input_measures_[i % channels_].add(values.subspan(i * plane, plane));
-    }
-  }
-
-  void count_targets(std::span<const double> values) {
-    if (classes_.empty()) return target_measure_.add(values);
-    for (const double label : values) ++classes_.at(static_cast<std::size_t>(label));
-  }
-
-  const Dataset& dataset_;
-  const std::size_t channels_;
-  std::vector<Measure> input_measures_;
-  Measure target_measure_;
-  std::vector<int64_t> classes_;
-  EvenOrder order_;
-  int64_t done_ = 0;
-};
+// Steps of this size, modulo `size`, visit every sample once, and any number of them is spread evenly: it is about the
+// golden section of `size` (Weyl's sequence), made coprime to it.
+int64_t even_step(int64_t size) {
+  int64_t step = std::max<int64_t>(1, std::llround(static_cast<double>(size) * 0.6180339887498949));
+  while (std::gcd(step, size) != 1) ++step;
+  return step;
+}
 
 }  // namespace
 
 Survey survey(const Dataset& dataset, const SurveyLimits& limits) {
-  Surveyor surveyor(dataset);
-  const int64_t measured = surveyor.go_to(std::min(dataset.size(), limits.measured), limits.measuring, true);
-  surveyor.go_to(dataset.size(), limits.counting, false);
-  return surveyor.result(measured);
+  const Field& input = dataset.input();
+  const std::size_t channels = input.shape.size() == 3 ? static_cast<std::size_t>(input.shape[0]) : 1;
+  const std::size_t plane = input.elements() / channels;
+  const auto piece = static_cast<int64_t>(std::max<std::size_t>(1, kPieceBytes / input.bytes()));
+  const int64_t step = even_step(dataset.size());
+  int64_t next = 0;  // index of a sample
+  std::vector<Measure> inputs(channels);
+  Measure targets;
+  Survey survey;
+  if (has_classes(dataset)) survey.classes.resize(dataset.classes().size());
+  // Counts samples until there are `end` or the time is over, at least one; and optionally reads their inputs.
+  const auto go_to = [&](int64_t end, std::chrono::duration<double> time, bool measured) {
+    const auto begin = Clock::now();
+    while (survey.counted < end && (survey.counted == 0 || Clock::now() - begin < time)) {
+      std::vector<int64_t> indices(static_cast<std::size_t>(std::min(piece, end - survey.counted)));
+      for (int64_t& index : indices) index = std::exchange(next, (next + step) % dataset.size());
+      const Bytes bytes = fetch(dataset, indices, 0);
+      const std::vector<double> values = measured ? numbers(input, bytes.input) : std::vector<double>();
+      for (std::size_t i = 0; i * plane < values.size(); ++i) {
+        inputs[i % channels].add(std::span(values).subspan(i * plane, plane));
+      }
+      const std::vector<double> labels = numbers(dataset.target(), bytes.target);
+      if (survey.classes.empty()) targets.add(labels);
+      for (std::size_t i = 0; i < labels.size() && !survey.classes.empty(); ++i)
+        ++survey.classes.at(static_cast<std::size_t>(labels[i]));
+      survey.counted += static_cast<int64_t>(indices.size());
+    }
+  };
+  go_to(std::min(dataset.size(), limits.measured), limits.measuring, true);
+  survey.measured = survey.counted;
+  go_to(dataset.size(), limits.counting, false);
+  for (const Measure& measure : inputs) survey.inputs.push_back(measure.spread());
+  survey.targets = targets.spread();
+  return survey;
 }
 
 Sample fetch_sample(const Dataset& dataset, int64_t index, int64_t epoch) {
