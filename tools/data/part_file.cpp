@@ -6,10 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <boost/algorithm/hex.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <vector>
+#include <iterator>
 
 #include "base/unique_fd.hpp"
 #include "ddprun/error.hpp"
@@ -22,23 +23,20 @@ std::string sha256_of(const std::string& path, const std::function<void()>& befo
   if (!file) throw_file_error("open", path, errno);
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> sum(EVP_MD_CTX_new(), EVP_MD_CTX_free);
   bool good = sum != nullptr && EVP_DigestInit_ex(sum.get(), EVP_sha256(), nullptr) == 1;
-  std::vector<char> chunk(kChunk);
-  for (ssize_t got = 1; good && got != 0;) {
+  std::string chunk;
+  do {
     before_each();
-    got = ::read(file.get(), chunk.data(), chunk.size());
-    if (got < 0 && errno != EINTR) throw_file_error("read", path, errno);
-    if (got > 0) good = EVP_DigestUpdate(sum.get(), chunk.data(), static_cast<std::size_t>(got)) == 1;
-  }
+    chunk.clear();
+    if (const int error = read_all(file.get(), chunk, kChunk); error != 0) throw_file_error("read", path, error);
+    good = good && EVP_DigestUpdate(sum.get(), chunk.data(), chunk.size()) == 1;
+  } while (!chunk.empty());
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int bytes = 0;
   if (!good || EVP_DigestFinal_ex(sum.get(), digest, &bytes) != 1) {
     throw Error(ExitCode::failure, "OpenSSL cannot compute SHA-256 here");  // a policy may forbid it
   }
   std::string text;
-  for (unsigned int i = 0; i < bytes; ++i) {
-    text += "0123456789abcdef"[digest[i] >> 4];
-    text += "0123456789abcdef"[digest[i] & 15];
-  }
+  boost::algorithm::hex_lower(digest, digest + bytes, std::back_inserter(text));
   return text;
 }
 
