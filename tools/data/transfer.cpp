@@ -7,8 +7,6 @@
 #include <cstring>
 #include <exception>
 #include <memory>
-#include <optional>
-#include <string_view>
 
 #include "base/version.hpp"
 
@@ -16,24 +14,6 @@ namespace ddprun::fetch {
 namespace {
 
 constexpr int kMostRedirects = 10;
-
-// The content of a Content-Range header: "bytes 100-199/200".
-struct ContentRange {
-  long long first = -1;
-  long long last = -1;
-  long long total = -1;  // -1: "*"
-};
-
-std::optional<ContentRange> read_content_range(std::string_view header) {
-  constexpr std::string_view name = "content-range:";
-  if (header.size() < name.size() || ::strncasecmp(header.data(), name.data(), name.size()) != 0) return std::nullopt;
-  const std::string value(header.substr(name.size()));
-  ContentRange range;
-  if (std::sscanf(value.c_str(), " bytes %lld-%lld/%lld", &range.first, &range.last, &range.total) < 2) {
-    return ContentRange{};
-  }
-  return range;
-}
 
 // An HTTP status after which the same request may soon succeed (RFC 9110, and RFC 6585 for 429).
 bool is_transient(long status) {
@@ -80,8 +60,6 @@ class Request {
     set(CURLOPT_NOSIGNAL, 1L);
     set(CURLOPT_USERAGENT, (std::string("ddprun/") + version()).c_str());
     set(CURLOPT_ERRORBUFFER, words_);
-    set(CURLOPT_HEADERFUNCTION, &Request::on_header);
-    set(CURLOPT_HEADERDATA, this);
     set(CURLOPT_WRITEFUNCTION, &Request::on_body);
     set(CURLOPT_WRITEDATA, this);
     // Not CURLOPT_RESUME_FROM: with it, libcurl fails if a server sends the whole file instead.
@@ -119,14 +97,6 @@ class Request {
     return microseconds > 0;
   }
 
-  static size_t on_header(char* line, size_t, size_t size, void* self) {
-    auto& request = *static_cast<Request*>(self);
-    const std::string_view text(line, size);
-    if (text.starts_with("HTTP/")) request.range_ = {};  // a new answer, after a redirection
-    if (const auto range = read_content_range(text)) request.range_ = *range;
-    return size;
-  }
-
   // Also called while nothing comes, once a second. Another result than 0 ends the request.
   static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
     auto& request = *static_cast<Request*>(self);
@@ -142,6 +112,20 @@ class Request {
       request.fault_ = std::current_exception();  // libcurl is C: nothing may throw through it
       return CURL_WRITEFUNC_ERROR;
     }
+  }
+
+  // Of the content, as its Content-Range header has it: "bytes 100-199/200".
+  struct Range {
+    long long first = -1;
+    long long total = -1;  // -1: "*"
+  };
+  Range range() const {
+    Range range;
+    long long last = 0;
+    curl_header* header = nullptr;
+    const bool there = curl_easy_header(easy_.get(), "content-range", 0, CURLH_HEADER, -1, &header) == CURLHE_OK;
+    if (!there || std::sscanf(header->value, "bytes %lld-%lld/%lld", &range.first, &last, &range.total) < 2) return {};
+    return range;
   }
 
   // False ends the request; refusal_ or the status then has the reason.
@@ -162,8 +146,9 @@ class Request {
   bool begin() {
     began_ = true;
     if (!file_ && status() == 206) {
-      if (range_.first != part_.bytes()) return refuse("it sends a range that was not requested");
-      if (range_.total >= 0 && range_.total != bytes_) return refuse_size(range_.total);
+      const auto [first, total] = range();
+      if (first != part_.bytes()) return refuse("it sends a range that was not requested");
+      if (total >= 0 && total != bytes_) return refuse_size(total);
     } else if (!file_ && part_.bytes() > 0) {
       part_.restart();
     }
@@ -209,7 +194,6 @@ class Request {
   const OnBytes& on_bytes_;
   std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> easy_{nullptr, curl_easy_cleanup};
   char words_[CURL_ERROR_SIZE] = {};
-  ContentRange range_;
   bool began_ = false;
   bool error_page_ = false;
   std::string refusal_;
