@@ -38,48 +38,32 @@ uint8_t pixel_of(double value, ShownRange range) {
   return static_cast<uint8_t>(std::lround(255 * (value - range.low) / (range.high - range.low)));
 }
 
-// For one side: which old pixels a new pixel covers, and the weight of each. Weights are integers that add up to the
-// old length, so averages are exact.
-struct Cover {
-  std::size_t first = 0;
-  std::vector<uint64_t> weights;
-};
-
-std::vector<Cover> covers(std::size_t from, std::size_t to) {
-  std::vector<Cover> all(to);
-  for (std::size_t i = 0; i < to; ++i) {
-    const std::size_t begin = i * from, end = begin + from;  // in parts, of which an old pixel has `to`
-    all[i].first = begin / to;
-    for (std::size_t old = begin / to; old * to < end; ++old) {
-      all[i].weights.push_back(std::min(end, (old + 1) * to) - std::max(begin, old * to));
-    }
-  }
-  return all;
+// Where a side of `from` pixels becomes one of `to`: how much of an old pixel a new one covers, in parts of which an
+// old one has `to`. They are integers and add up to `from`, so averages are exact.
+uint64_t covered(std::size_t made, std::size_t old, std::size_t from, std::size_t to) {
+  return std::min((made + 1) * from, (old + 1) * to) - std::max(made * from, old * to);
 }
 
-uint8_t average(const Picture& picture, const Cover& rows, const Cover& columns, std::size_t channel) {
+// A pixel of the picture scaled to this size: the average of what it covers.
+uint8_t average(const Picture& picture, Size to, std::size_t y, std::size_t x, std::size_t channel) {
+  const std::size_t height = picture.height, width = picture.width;
   uint64_t sum = 0;
-  for (std::size_t y = 0; y < rows.weights.size(); ++y) {
+  for (std::size_t old_y = y * height / to.height; old_y * to.height < (y + 1) * height; ++old_y) {
     uint64_t row = 0;
-    const std::size_t first = (rows.first + y) * picture.width + columns.first;
-    for (std::size_t x = 0; x < columns.weights.size(); ++x) {
-      row += columns.weights[x] * picture.pixels[(first + x) * picture.channels + channel];
+    for (std::size_t old_x = x * width / to.width; old_x * to.width < (x + 1) * width; ++old_x) {
+      row += covered(x, old_x, width, to.width) * picture.pixels[(old_y * width + old_x) * picture.channels + channel];
     }
-    sum += rows.weights[y] * row;
+    sum += covered(y, old_y, height, to.height) * row;
   }
-  const uint64_t whole = picture.height * picture.width;
-  return static_cast<uint8_t>((sum + whole / 2) / whole);
+  return static_cast<uint8_t>((sum + height * width / 2) / (height * width));
 }
 
 Picture resized(const Picture& picture, Size to) {
   Picture made{to.height, to.width, picture.channels, {}};
-  const auto rows = covers(picture.height, to.height);
-  const auto columns = covers(picture.width, to.width);
-  for (const Cover& row : rows) {
-    for (const Cover& column : columns) {
-      for (std::size_t channel = 0; channel < picture.channels; ++channel) {
-        made.pixels.push_back(average(picture, row, column, channel));
-      }
+  for (std::size_t y = 0; y < to.height; ++y) {
+    for (std::size_t x = 0; x < to.width; ++x) {
+      for (std::size_t channel = 0; channel < picture.channels; ++channel)
+        made.pixels.push_back(average(picture, to, y, x, channel));
     }
   }
   return made;
@@ -107,9 +91,8 @@ int distance(Rgb a, Rgb b) {
 int cube256(Rgb colour) {
   constexpr std::array<int, 6> levels = {0, 95, 135, 175, 215, 255};
   const auto nearest = [&](int value) {
-    return static_cast<int>(std::min_element(levels.begin(), levels.end(),
-                                             [&](int a, int b) { return std::abs(a - value) < std::abs(b - value); }) -
-                            levels.begin());
+    const auto distance_to = [&](int level) { return std::abs(level - value); };
+    return static_cast<int>(std::ranges::min_element(levels, {}, distance_to) - levels.begin());
   };
   const auto level = [&](int index) { return levels[static_cast<std::size_t>(index)]; };
   const int red = nearest(colour.red), green = nearest(colour.green), blue = nearest(colour.blue);
