@@ -137,32 +137,27 @@ std::string seen(int64_t samples, const Dataset& dataset) {
   return samples == dataset.size() ? "all" : console::human_count(samples) + " spread over all";
 }
 
-std::vector<console::Table::Column> spread_columns(const char* first, const char* second) {
-  return {{first},
-          {"samples"},
-          {second, console::Align::right},
-          {"min", console::Align::right},
-          {"max", console::Align::right},
-          {"mean", console::Align::right},
-          {"std", console::Align::right},
-          {""}};
-}
-
-std::vector<std::string> spread_cells(const std::string& split, const std::string& samples, const std::string& part,
-                                      const data::Spread& spread) {
-  const std::string others = spread.others == 0 ? "" : console::human_count(spread.others) + " not finite, left out";
-  return {split, samples, part, number(spread.low), number(spread.high), number(spread.mean), number(spread.deviation),
-          others};
-}
-
-std::string input_table(const std::vector<SplitSheet>& splits) {
-  const std::size_t channels = splits[0].survey.inputs.size();
+// Of the inputs by channel, or of the targets.
+std::string spread_table(const std::vector<SplitSheet>& splits, bool of_inputs) {
+  constexpr console::Align kRight = console::Align::right;
+  const std::size_t channels = of_inputs ? splits[0].survey.inputs.size() : 1;
   const std::size_t shown = std::min(channels, kMostChannels);
-  console::Table table(spread_columns("input of", channels > 1 ? "channel" : ""));
+  console::Table table({{of_inputs ? "input of" : "target of"},
+                        {"samples"},
+                        {channels > 1 ? "channel" : "", kRight},
+                        {"min", kRight},
+                        {"max", kRight},
+                        {"mean", kRight},
+                        {"std", kRight},
+                        {""}});
   for (const SplitSheet& split : splits) {
+    const data::Survey& survey = split.survey;
     for (std::size_t channel = 0; channel < shown; ++channel) {
-      table.row(spread_cells(split.name, seen(split.survey.measured, *split.dataset),
-                             channels > 1 ? std::to_string(channel) : "", split.survey.inputs[channel]));
+      const data::Spread& spread = of_inputs ? survey.inputs[channel] : survey.targets;
+      table.row({split.name, seen(of_inputs ? survey.measured : survey.counted, *split.dataset),
+                 channels > 1 ? std::to_string(channel) : "", number(spread.low), number(spread.high),
+                 number(spread.mean), number(spread.deviation),
+                 spread.others == 0 ? "" : console::human_count(spread.others) + " not finite, left out"});
     }
   }
   return table.text() + left_out(channels, shown, "channel", "channels");
@@ -183,14 +178,6 @@ std::string class_table(const std::vector<SplitSheet>& splits) {
     table.row(cells);
   }
   return table.text() + left_out(names.size(), shown, "class", "classes");
-}
-
-std::string target_table(const std::vector<SplitSheet>& splits) {
-  console::Table table(spread_columns("target of", ""));
-  for (const SplitSheet& split : splits) {
-    table.row(spread_cells(split.name, seen(split.survey.counted, *split.dataset), "", split.survey.targets));
-  }
-  return table.text();
 }
 
 std::string values_text(const std::vector<double>& values) {
@@ -222,8 +209,8 @@ std::string dataset_title(const ddprun_dataset_plugin& table, const std::string&
 
 std::string dataset_sheet(const std::vector<SplitSheet>& splits) {
   const bool classes = data::has_classes(*splits[0].dataset);
-  return split_table(splits) + '\n' + input_table(splits) + '\n' +
-         (classes ? class_table(splits) : target_table(splits));
+  return split_table(splits) + '\n' + spread_table(splits, true) + '\n' +
+         (classes ? class_table(splits) : spread_table(splits, false));
 }
 
 std::string target_text(const Dataset& dataset, const data::Sample& sample) {
