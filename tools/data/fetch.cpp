@@ -1,7 +1,6 @@
 #include "tools/data/fetch.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <filesystem>
 #include <stdexcept>
@@ -77,9 +76,7 @@ class Display : public Listener {
 
 std::vector<std::string> bases_of(const DataSet& set, std::string mirror) {
   if (mirror.empty()) return set.bases;
-  constexpr std::array<std::string_view, 3> schemes{"http://", "https://", "file://"};
-  if (std::none_of(schemes.begin(), schemes.end(),
-                   [&](std::string_view scheme) { return mirror.starts_with(scheme); })) {
+  if (!mirror.starts_with("http://") && !mirror.starts_with("https://") && !mirror.starts_with("file://")) {
     throw Error(ExitCode::usage,
                 "--mirror " + mirror + ": expected a URL that begins with http://, https:// or file:///");
   }
@@ -97,45 +94,6 @@ std::string how_to_use(const DataSet& set, const std::string& root) {
              : text + " and data.root = \"" + std::filesystem::absolute(root).string() + "\"";
 }
 
-// The MD5 sums of these files are those of torchvision (MNIST) and of Zalando's README (Fashion-MNIST).
-const DataSet kMnist{
-    "mnist",
-    "data/mnist",
-    true,
-    {"https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"},
-    {
-        {"train-images-idx3-ubyte.gz", 9'912'422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"},
-        {"train-labels-idx1-ubyte.gz", 28'881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"},
-        {"t10k-images-idx3-ubyte.gz", 1'648'877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"},
-        {"t10k-labels-idx1-ubyte.gz", 4'542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"},
-    },
-};
-
-// The data set of that name reads the files of a Debian package unless data.root is set.
-const DataSet kFashionMnist{
-    "fashion-mnist",
-    "data/fashion-mnist",
-    false,
-    {"http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-     "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/"},
-    {
-        {"train-images-idx3-ubyte.gz", 26'421'880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"},
-        {"train-labels-idx1-ubyte.gz", 29'515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"},
-        {"t10k-images-idx3-ubyte.gz", 4'422'102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"},
-        {"t10k-labels-idx1-ubyte.gz", 5'148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"},
-    },
-};
-
-const DataSet kCifar10{
-    "cifar10",
-    "data/cifar10",
-    true,
-    {"https://www.cs.toronto.edu/~kriz/"},
-    {
-        {"cifar-10-binary.tar.gz", 170'052'171, "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"},
-    },
-};
-
 }  // namespace
 
 std::string fetch(const DataSet& set, const FetchOptions& options) {
@@ -152,7 +110,31 @@ std::string fetch(const DataSet& set, const FetchOptions& options) {
 }
 
 const std::vector<DataSet>& catalogue() {
-  static const std::vector<DataSet> all{kMnist, kFashionMnist, kCifar10};
+  // The MD5 sums of the files are those of torchvision (MNIST) and of Zalando's README (Fashion-MNIST).
+  static const std::vector<DataSet> all{
+      {"mnist",
+       "data/mnist",
+       true,
+       {"https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"},
+       {{"train-images-idx3-ubyte.gz", 9'912'422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"},
+        {"train-labels-idx1-ubyte.gz", 28'881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"},
+        {"t10k-images-idx3-ubyte.gz", 1'648'877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"},
+        {"t10k-labels-idx1-ubyte.gz", 4'542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"}}},
+      // The data set of that name reads the files of a Debian package unless data.root is set.
+      {"fashion-mnist",
+       "data/fashion-mnist",
+       false,
+       {"http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+        "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/"},
+       {{"train-images-idx3-ubyte.gz", 26'421'880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"},
+        {"train-labels-idx1-ubyte.gz", 29'515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"},
+        {"t10k-images-idx3-ubyte.gz", 4'422'102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"},
+        {"t10k-labels-idx1-ubyte.gz", 5'148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"}}},
+      {"cifar10",
+       "data/cifar10",
+       true,
+       {"https://www.cs.toronto.edu/~kriz/"},
+       {{"cifar-10-binary.tar.gz", 170'052'171, "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"}}}};
   return all;
 }
 
@@ -163,9 +145,9 @@ std::vector<std::string> data_set_names() {
 }
 
 const DataSet& find_data_set(const std::string& name) {
-  const auto& all = catalogue();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const DataSet& set) { return set.name == name; });
-  if (found != all.end()) return *found;
+  for (const DataSet& set : catalogue()) {
+    if (set.name == name) return set;
+  }
   throw Error(ExitCode::usage, "data set \"" + name + "\": " + expected_one_of(name, data_set_names()));
 }
 
