@@ -85,17 +85,13 @@ class Request {
     }
   }
 
-  long status() const {
-    long status = 0;
-    curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
-    return status;
+  template <typename Value>
+  Value get(CURLINFO what, Value otherwise) const {
+    curl_easy_getinfo(easy_.get(), what, &otherwise);
+    return otherwise;
   }
 
-  bool connected() const {
-    curl_off_t microseconds = 0;  // until connected; 0: never
-    curl_easy_getinfo(easy_.get(), CURLINFO_CONNECT_TIME_T, &microseconds);
-    return microseconds > 0;
-  }
+  long status() const { return get(CURLINFO_RESPONSE_CODE, 0L); }
 
   // Also called while nothing comes, once a second. Another result than 0 ends the request.
   static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
@@ -152,8 +148,7 @@ class Request {
     } else if (!file_ && part_.bytes() > 0) {
       part_.restart();
     }
-    curl_off_t announced = -1;
-    curl_easy_getinfo(easy_.get(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &announced);
+    const auto announced = get(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, curl_off_t{-1});
     if (announced >= 0 && announced != bytes_ - part_.bytes()) return refuse_size(part_.bytes() + announced);
     return true;
   }
@@ -170,7 +165,8 @@ class Request {
     using Kind = Ending::Kind;
     if (!refusal_.empty()) return {Kind::failed, refusal_};
     if (code != CURLE_OK && !error_page_) {
-      return {kind_of(code, connected()), words_[0] != '\0' ? words_ : curl_easy_strerror(code)};
+      const bool connected = get(CURLINFO_CONNECT_TIME_T, curl_off_t{0}) > 0;  // microseconds
+      return {kind_of(code, connected), words_[0] != '\0' ? words_ : curl_easy_strerror(code)};
     }
     if (status() == 416 && asked_from_ > 0) {
       part_.restart();
