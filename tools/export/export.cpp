@@ -1,5 +1,6 @@
 #include "tools/export/export.hpp"
 
+#include <boost/algorithm/string/join.hpp>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -85,50 +86,38 @@ void make_folder(const fs::path& folder) {
   if (error) throw_file_error("create folder", folder.string(), error.value());
 }
 
-constexpr std::string_view kNewline = "\r\n";
-
-// The shortest text that reads back as the same number.
+// The shortest text that reads back as the same number; "" for a figure that was not measured.
 template <class Number>
-std::string shortest(Number value) {
+std::string text_of(Number value) {
+  if (std::is_same_v<Number, int64_t> ? value < 0 : !std::isfinite(value)) return "";
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
-// Only names and numbers, without commas or quotes: no field needs quotes.
-class Line {
- public:
-  void add(std::string_view field) {
-    if (!first_) text_ += ',';
-    first_ = false;
-    text_ += field;
-  }
-  void add(double value) { add(std::isfinite(value) ? std::string_view(shortest(value)) : std::string_view()); }
-  void add(int64_t value) { add(value < 0 ? std::string_view() : std::string_view(shortest(value))); }
+using Fields = std::vector<std::string>;
 
-  std::string ended() const { return text_ + std::string(kNewline); }
-
- private:
-  std::string text_;
-  bool first_ = true;
-};
-
-// A list does not fit into a CSV field.
-template <class Value>
-constexpr bool kFits = !std::is_same_v<std::remove_cvref_t<Value>, std::vector<double>>;
-
-template <class Record>
-void add_names(Line& line) {
-  const Record any;
-  record::for_each_field(any, [&](const char* key, const auto& value) {
-    if constexpr (kFits<decltype(value)>) line.add(std::string_view(key));
+// `fields`, then one of each member. A list does not fit into a field.
+template <class Record, class Make>
+Fields fields_of(const Record& record, Fields fields, Make make) {
+  record::for_each_field(record, [&](const char* key, const auto& value) {
+    if constexpr (!std::is_same_v<decltype(value), const std::vector<double>&>) fields.push_back(make(key, value));
   });
+  return fields;
+}
+
+// Only names and numbers, without commas or quotes: no field needs quotes.
+std::string line_of(const Fields& fields) {
+  return boost::algorithm::join(fields, ",").append("\r\n");
 }
 
 template <class Record>
-void add_values(Line& line, const Record& record) {
-  record::for_each_field(record, [&](const char*, const auto& value) {
-    if constexpr (kFits<decltype(value)>) line.add(value);
-  });
+std::string names_of(const Fields& first = {}) {
+  return line_of(fields_of(Record(), first, [](const char* key, const auto&) { return key; }));
+}
+
+template <class Record>
+std::string values_of(const Record& record, const Fields& first = {}) {
+  return line_of(fields_of(record, first, [](const char*, const auto& value) { return text_of(value); }));
 }
 
 }  // namespace
@@ -178,30 +167,16 @@ std::vector<std::string> export_run(const ExportRequest& request) {
 }
 
 std::string steps_csv(const tools::Run& run) {
-  Line header;
-  header.add(std::string_view("rank"));
-  add_names<record::StepRecord>(header);
-  std::string text = header.ended();
+  std::string text = names_of<StepRecord>({"rank"});
   for (std::size_t rank = 0; rank < run.steps.size(); ++rank) {
-    for (const record::StepRecord& step : run.steps[rank]) {
-      Line line;
-      line.add(static_cast<int64_t>(rank));
-      add_values(line, step);
-      text += line.ended();
-    }
+    for (const StepRecord& step : run.steps[rank]) text += values_of(step, {std::to_string(rank)});
   }
   return text;
 }
 
 std::string epochs_csv(const tools::Run& run) {
-  Line header;
-  add_names<record::EpochRecord>(header);
-  std::string text = header.ended();
-  for (const record::EpochRecord& epoch : run.epochs) {
-    Line line;
-    add_values(line, epoch);
-    text += line.ended();
-  }
+  std::string text = names_of<EpochRecord>();
+  for (const EpochRecord& epoch : run.epochs) text += values_of(epoch);
   return text;
 }
 
