@@ -15,22 +15,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr const char* kOutcomes[] = {"finished", "stopped", "failed"};
+
 // The set whose results are shown: the one that chooses.
 std::string set_of(const std::string& by) {
   return by.starts_with("validation.") ? "validation" : "test";
-}
-
-const char* name_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::finished: return "finished";
-    case Outcome::stopped: return "stopped";
-    case Outcome::failed: break;
-  }
-  return "failed";
-}
-
-ordered_json json_number(double value) {
-  return std::isfinite(value) ? ordered_json(value) : ordered_json();
 }
 
 std::string key_of(const std::string& vary) {
@@ -115,38 +104,31 @@ std::string sweep_json(const Request& request, const std::vector<TrialResult>& r
     for (std::size_t i = 0; i < result.values.size(); ++i) values[key_of(request.vary[i])] = result.values[i];
     object["trials"].push_back({{"name", result.variant.name},
                                 {"values", values},
-                                {"outcome", name_of(result.outcome)},
+                                {"outcome", kOutcomes[static_cast<std::size_t>(result.outcome)]},
                                 {"cause", result.cause},
                                 {"epochs", result.epochs.size()},
-                                {"throughput", json_number(result.throughput)},
-                                {"total_time", json_number(result.total_time)},
+                                {"throughput", result.throughput},
+                                {"total_time", result.total_time},
                                 {"folder", result.dir}});
-    for (const char* metric : {"validation.loss", "validation.accuracy", "test.loss", "test.accuracy"}) {
-      object["trials"].back()[metric] = json_number(metric_of(result, metric));
-    }
+    for (const char* metric : {"validation.loss", "validation.accuracy", "test.loss", "test.accuracy"})
+      object["trials"].back()[metric] = metric_of(result, metric);
   }
   return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 report::Page sweep_page(const Request& request, const std::vector<TrialResult>& results) {
-  report::Lines lines;
-  lines.x = {"epoch", report::Scale::linear, true, false};
   const std::string set = set_of(request.by);
-  lines.y.title = set + " loss";
+  report::Lines lines{{"epoch", report::Scale::linear, true}, {set + " loss"}, {}};
   for (const TrialResult& result : results) {
-    report::LineSeries series;
-    series.name = result.variant.name;
-    for (const auto& epoch : result.epochs) {
+    report::LineSeries series{result.variant.name, {}};
+    for (const auto& epoch : result.epochs)
       series.points.push_back({static_cast<double>(epoch.epoch), record::metric_of(epoch, set + ".loss")});
-    }
     if (!series.points.empty()) lines.series.push_back(std::move(series));
   }
   report::Section section{"Trials", {}, {{"Best first, by " + request.by, sweep_table(request, results)}}, {}};
   if (!lines.series.empty()) {
-    report::Chart chart;
-    chart.title = (set == "test" ? "Test" : "Validation") + std::string(" loss over epochs");
-    chart.content = std::move(lines);
-    section.charts.push_back(std::move(chart));
+    const std::string title = set == "test" ? "Test loss over epochs" : "Validation loss over epochs";
+    section.charts.push_back(report::whole_chart(title, "", std::move(lines)));
   }
   return {"Sweep of " + request.config, about_best(request, results), {section}};
 }
