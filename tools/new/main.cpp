@@ -1,8 +1,9 @@
 // ddprun-new: writes the project of a new plugin, from the templates in share/ddprun/templates.
-#include <algorithm>
+#include <boost/algorithm/string/replace.hpp>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,19 +30,13 @@ struct Arguments {
 };
 
 std::string replaced(std::string text, const Words& words) {
-  for (const auto& [word, value] : words) {
-    for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + value.size())) {
-      text.replace(at, word.size(), value);
-    }
-  }
+  for (const auto& [word, value] : words) boost::algorithm::replace_all(text, word, value);
   return text;
 }
 
 // The error for a name that cannot be part of a file's name and of a CMake target, or "".
 std::string is_name(const std::string& text) {
-  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
-  const auto may_follow = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; };
-  if (!text.empty() && is_letter(text.front()) && std::all_of(text.begin(), text.end(), may_follow)) return "";
+  if (std::regex_match(text, std::regex("[a-z][a-z0-9_]*"))) return "";
   return text + ": expected small letters, digits and _, and first a letter, as in my_plugin";
 }
 
