@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "record/fields.hpp"
 #include "record/run_dir.hpp"
 #include "tools/lib/statistics.hpp"
 #include "tools/report/runs.hpp"
@@ -19,11 +20,6 @@ using record::StepRecord;
 constexpr std::size_t kMostPoints = 400;  // of a line over steps
 constexpr std::size_t kMostRanks = 4;     // with a line each
 
-struct Curve {
-  const char* name;  // "train", "test"
-  std::function<double(const EpochRecord&)> value;
-};
-
 // A chart of the lines that have points; any other would appear in the legend. Nothing without such a line.
 void add_chart(std::vector<Chart>& charts, const std::string& title, const std::string& note, Lines lines) {
   for (LineSeries& series : lines.series)
@@ -32,20 +28,20 @@ void add_chart(std::vector<Chart>& charts, const std::string& title, const std::
   if (!lines.series.empty()) charts.push_back(half_chart(title, note, std::move(lines)));
 }
 
-// For one run a chart with all curves, for several runs one chart per curve.
-void add_curves(std::vector<Chart>& charts, const std::vector<NamedRun>& runs, const std::string& title,
-                const std::string& unit, const std::vector<Curve>& curves) {
+// A metric of epochs on all sets: for one run a chart with all sets, for several runs one chart per set.
+void add_charts_over_epochs(std::vector<Chart>& charts, const std::vector<NamedRun>& runs, const std::string& title,
+                            const std::string& unit, const std::string& metric, double factor) {
   const Lines empty{{"epoch", Scale::linear, true}, {unit}, {}, false};
   Lines all = empty;
-  for (const Curve& curve : curves) {
-    Lines of_curve = empty;
+  for (const std::string set : {"train", "validation", "test"}) {
+    Lines of_set = empty;
     for (const NamedRun& run : runs) {
-      LineSeries series{runs.size() == 1 ? curve.name : run.name, {}};
+      LineSeries series{runs.size() == 1 ? set : run.name, {}};
       for (const EpochRecord& epoch : run.run.epochs)
-        series.points.push_back({static_cast<double>(epoch.epoch), curve.value(epoch)});
-      (runs.size() == 1 ? all : of_curve).series.push_back(std::move(series));
+        series.points.push_back({static_cast<double>(epoch.epoch), factor * record::metric_of(epoch, set + metric)});
+      (runs.size() == 1 ? all : of_set).series.push_back(std::move(series));
     }
-    add_chart(charts, fmt::format("{}, {}", title, curve.name), "", of_curve);
+    add_chart(charts, fmt::format("{}, {}", title, set), "", of_set);
   }
   add_chart(charts, title, "", all);
 }
@@ -136,14 +132,8 @@ std::vector<NamedRun> named(std::vector<tools::Run> runs) {
 
 std::vector<Chart> learning_charts(const std::vector<NamedRun>& runs) {
   std::vector<Chart> charts;
-  add_curves(charts, runs, "Loss", "loss",
-             {{"train", [](const EpochRecord& epoch) { return epoch.train_loss; }},
-              {"validation", [](const EpochRecord& epoch) { return epoch.validation_loss; }},
-              {"test", [](const EpochRecord& epoch) { return epoch.test_loss; }}});
-  add_curves(charts, runs, "Accuracy", "accuracy (%)",
-             {{"train", [](const EpochRecord& epoch) { return 100 * epoch.train_accuracy; }},
-              {"validation", [](const EpochRecord& epoch) { return 100 * epoch.validation_accuracy; }},
-              {"test", [](const EpochRecord& epoch) { return 100 * epoch.test_accuracy; }}});
+  add_charts_over_epochs(charts, runs, "Loss", "loss", ".loss", 1);
+  add_charts_over_epochs(charts, runs, "Accuracy", "accuracy (%)", ".accuracy", 100);
   std::vector<LineSeries> losses, accuracies, rates;
   bool rate_changes = false;
   for (const NamedRun& run : runs) {
