@@ -15,23 +15,19 @@
 namespace ddprun::report {
 namespace {
 
+using console::human_time;
 using record::StepRecord;
 using record::Summary;
 
+// "" for what was not measured.
 std::string percent(double share) {
   return std::isfinite(share) ? console::percent(share, 2) : "";
 }
 std::string loss(double value) {
   return std::isfinite(value) ? fmt::format("{:.4f}", value) : "";
 }
-std::string time(double seconds) {
-  return std::isfinite(seconds) ? console::human_time(seconds) : "";
-}
-std::string rate(double bytes_per_second) {
-  return std::isfinite(bytes_per_second) ? console::human_bandwidth(bytes_per_second) : "";
-}
-std::string samples(double per_second) {
-  return std::isfinite(per_second) ? console::human_rate(per_second) : "";
+std::string known(double value, std::string (*text)(double)) {
+  return std::isfinite(value) ? text(value) : "";
 }
 std::string count(int64_t number) {
   return number < 0 ? "" : console::human_count(number);
@@ -41,8 +37,8 @@ std::string bytes(int64_t number) {
 }
 
 std::string environment(const NamedRun& run, const std::string& key) {
-  const auto found = run.run.environment.find(key);
-  return found == run.run.environment.end() ? "" : found->second;
+  const auto& all = run.run.environment;
+  return all.contains(key) ? all.at(key) : "";
 }
 
 // "2026-11-22 10:15:00"
@@ -97,16 +93,16 @@ const std::vector<Line> kLines = {
     {"training loss", [](const Summary& s) { return loss(s.train_loss); }},
     {"learned", learned},
     {"best epoch", [](const Summary& s) { return count(s.best_epoch); }},
-    {"total time", [](const Summary& s) { return time(s.total_time); }},
-    {"average step", [](const Summary& s) { return time(s.avg_batch_time); }},
-    {"throughput", [](const Summary& s) { return samples(s.throughput); }},
+    {"total time", [](const Summary& s) { return known(s.total_time, human_time); }},
+    {"average step", [](const Summary& s) { return known(s.avg_batch_time, human_time); }},
+    {"throughput", [](const Summary& s) { return known(s.throughput, console::human_rate); }},
     {"gradients per step", [](const Summary& s) { return bytes(s.comm_bytes); }},
-    {"allreduce time per step, hidden or exposed", [](const Summary& s) { return time(s.comm_time); }},
-    {"busbw", [](const Summary& s) { return rate(s.comm_busbw); }},
-    {"replicate", [](const Summary& s) { return time(s.split.replicate); }},
-    {"scatter", [](const Summary& s) { return time(s.split.scatter); }},
-    {"gather", [](const Summary& s) { return time(s.split.gather); }},
-    {"reduce", [](const Summary& s) { return time(s.split.reduce); }},
+    {"allreduce time per step, hidden or exposed", [](const Summary& s) { return known(s.comm_time, human_time); }},
+    {"busbw", [](const Summary& s) { return known(s.comm_busbw, console::human_bandwidth); }},
+    {"replicate", [](const Summary& s) { return known(s.split.replicate, human_time); }},
+    {"scatter", [](const Summary& s) { return known(s.split.scatter, human_time); }},
+    {"gather", [](const Summary& s) { return known(s.split.gather, human_time); }},
+    {"reduce", [](const Summary& s) { return known(s.split.reduce, human_time); }},
     {"tensors of each device", device_memory},
     {"peak memory of a rank", [](const Summary& s) { return bytes(s.peak_memory_bytes); }}};
 
@@ -168,8 +164,8 @@ std::string summary_sentence(const NamedRun& run) {
   };
   add("test accuracy ", percent(s.test_accuracy));
   if (!std::isfinite(s.test_accuracy)) add("test loss ", loss(s.test_loss));
-  add("", samples(s.throughput));
-  add("total time ", time(s.total_time));
+  add("", known(s.throughput, console::human_rate));
+  add("total time ", known(s.total_time, human_time));
   if (!results.empty()) text += fmt::format(": {}", fmt::join(results, ", "));
   if (!s.stopped.empty()) text += s.stopped == "early_stop" ? "; stopped early" : "; " + s.stopped;
   if (const std::string state = tools::state_of(run.run); !state.empty()) text += "; " + state;
@@ -226,9 +222,9 @@ TitledTable ranks_table(const NamedRun& run) {
     std::vector<double> times;
     for (const StepRecord& step : steps) times.push_back(step.total);
     std::vector<std::string> cells = {std::to_string(rank), count(static_cast<int64_t>(steps.size())),
-                                      console::human_time(mean(steps, &StepRecord::total)),
-                                      console::human_time(tools::quantile(times, 0.95))};
-    for (const auto& [name, member] : parts) cells.push_back(console::human_time(mean(steps, member)));
+                                      human_time(mean(steps, &StepRecord::total)),
+                                      human_time(tools::quantile(times, 0.95))};
+    for (const auto& [name, member] : parts) cells.push_back(human_time(mean(steps, member)));
     table.row(cells);
   }
   return {"The average step of each rank, " + run.name, table};
