@@ -6,8 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <vector>
+#include <utility>
 
 #include "cli/console/units.hpp"
 #include "ddprun/error.hpp"
@@ -55,22 +54,19 @@ std::optional<Chart> step_timeline(const std::string& run_dir) {
   if (events.empty()) return std::nullopt;
   const int64_t step = std::ranges::max_element(events, {}, &TraceEvent::step)->step;
   std::erase_if(events, [&](const TraceEvent& event) { return event.step != step; });
-  std::ranges::sort(events, {}, &TraceEvent::begin);
-  std::set<int64_t> ranks;
-  for (const TraceEvent& event : events) ranks.insert(event.rank);
+  const double first = std::ranges::min_element(events, {}, &TraceEvent::begin)->begin;
+  std::ranges::sort(events, {}, [](const TraceEvent& event) { return std::pair(event.rank, event.begin); });
   Timeline timeline{{"time in the step (ms)"}, {}, {}};
-  for (const int64_t rank : ranks) {
-    const std::size_t lane = timeline.lanes.size();
-    timeline.lanes.push_back(fmt::format("rank {}: compute", rank));
-    timeline.lanes.push_back(fmt::format("rank {}: buckets", rank));
-    for (const TraceEvent& event : events) {
-      if (event.rank != rank) continue;
-      const bool of_bucket = event.bucket >= 0;
-      const std::string bucket = fmt::format("bucket {}, {}", event.bucket, console::human_bytes(event.bytes));
-      const auto ms = [&](double at) { return (at - events.front().begin) / 1e3; };
-      timeline.spans.push_back(
-          {lane + of_bucket, event.name, of_bucket ? bucket : event.name, ms(event.begin), ms(event.end)});
+  for (const TraceEvent& event : events) {
+    if (timeline.lanes.empty() || (&event - 1)->rank != event.rank) {
+      timeline.lanes.push_back(fmt::format("rank {}: compute", event.rank));
+      timeline.lanes.push_back(fmt::format("rank {}: buckets", event.rank));
     }
+    const bool of_bucket = event.bucket >= 0;
+    const std::string bucket = fmt::format("bucket {}, {}", event.bucket, console::human_bytes(event.bytes));
+    const auto ms = [&](double at) { return (at - first) / 1e3; };
+    timeline.spans.push_back({timeline.lanes.size() - (of_bucket ? 1 : 2), event.name, of_bucket ? bucket : event.name,
+                              ms(event.begin), ms(event.end)});
   }
   return whole_chart(fmt::format("Step {}: buckets against backward", step), "", timeline);
 }
