@@ -68,11 +68,10 @@ Chart chart_over_size(const std::string& title, const std::vector<Measured>& row
   lines.x = {"message size", Scale::log2, false, true};
   lines.y = axis;
   const std::vector<std::string> names = distinct_names(rows);
-  std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto [place, is_new] = places.try_emplace(names[i], lines.series.size());
-    if (is_new) lines.series.push_back({names[i], {}, false});
-    lines.series[place->second].points.push_back({rows[i].size, rows[i].*member * factor});
+    auto line = std::ranges::find(lines.series, names[i], &LineSeries::name);
+    if (line == lines.series.end()) line = lines.series.insert(line, {names[i], {}});
+    line->points.push_back({rows[i].size, rows[i].*member * factor});
   }
   return half_chart(title, "", lines);
 }

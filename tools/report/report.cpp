@@ -54,8 +54,7 @@ Page page_of(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     if (!fs::exists(path)) throw Error(ExitCode::usage, path + ": no such file or folder");
   }
-  const auto folders =
-      std::count_if(paths.begin(), paths.end(), [](const auto& path) { return fs::is_directory(path); });
+  const auto folders = std::ranges::count_if(paths, [](const auto& path) { return fs::is_directory(path); });
   if (folders == 0) return bench_page(paths);
   if (static_cast<std::size_t>(folders) < paths.size()) {
     throw Error(ExitCode::usage,
