@@ -123,9 +123,8 @@ std::string describe_missing_end(const Column& column, double time) {
 // "12:00:01.123", by the clock of this machine.
 std::string clock_time(double seconds) {
   const auto whole = static_cast<std::time_t>(seconds);
-  std::tm local{};
-  localtime_r(&whole, &local);
-  return fmt::format("{:%H:%M:%S}.{:03}", local, static_cast<int>((seconds - std::floor(seconds)) * 1000));
+  return fmt::format("{:%H:%M:%S}.{:03}", fmt::localtime(whole),
+                     static_cast<int>((seconds - std::floor(seconds)) * 1000));
 }
 
 // The end of a call is known to a few milliseconds only.
