@@ -42,14 +42,11 @@ data paragraphs(std::vector<std::string> texts) {
   return list_of(texts, [](const std::string& text) { return data(text); });
 }
 
-// Figures stay on one line; the first column and long cells may wrap.
+// Figures stay on one line; the first column and long cells may wrap (page.css).
 data cell(const console::Table::Column& column, const std::string& text) {
   constexpr std::size_t kLong = 40;  // bytes
   const std::string kind = column.align == console::Align::right ? "right" : text.size() > kLong ? "text" : "";
-  // A browser leaves out leading spaces; those of a part show what it is a part of.
-  const std::size_t spaces = std::min(text.find_first_not_of(' '), text.size());
-  const std::string indent = boost::algorithm::replace_all_copy(text.substr(0, spaces), " ", "&ensp;");
-  return object{{"kind", optional(kind)}, {"indent", indent}, {"text", text.substr(spaces)}};
+  return object{{"kind", optional(kind)}, {"text", text}};
 }
 
 data cells(const console::Table& table, const std::vector<std::string>& texts) {
