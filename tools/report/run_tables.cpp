@@ -189,8 +189,7 @@ std::vector<std::string> differences(const std::vector<NamedRun>& runs) {
   const auto add = [&](const std::string& name, const auto& value_of) {
     std::vector<std::string> values;
     for (const NamedRun& run : runs) values.push_back(value_of(run));
-    const bool differ = std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) != values.end();
-    if (differ) found.push_back(differing_text(name, values));
+    if (std::set(values.begin(), values.end()).size() > 1) found.push_back(differing_text(name, values));
   };
   add("start", started);
   add("load of the host at the start", [](const NamedRun& run) { return tools::load_at_start(run.run); });

@@ -6,19 +6,9 @@
 #include "cli/config/experiment.hpp"
 
 namespace ddprun::report {
-namespace {
-
-constexpr const char* kNotUsed = "not used";
-
-bool all_equal(const std::vector<std::string>& values) {
-  std::set<std::string> used(values.begin(), values.end());
-  used.erase(kNotUsed);
-  return used.size() < 2;
-}
-
-}  // namespace
 
 std::map<std::string, std::vector<std::string>> differing_settings(const std::vector<config::Experiment>& experiments) {
+  constexpr const char* kNotUsed = "not used";
   std::map<std::string, std::vector<std::string>> settings;
   for (const config::Experiment& experiment : experiments) {
     config::Sources all;
@@ -29,7 +19,11 @@ std::map<std::string, std::vector<std::string>> differing_settings(const std::ve
     for (const std::string& key : config::unused_keys(experiment, all)) settings[key].back() = kNotUsed;
   }
   for (const char* key : {"experiment.name", "experiment.output"}) settings.erase(key);
-  std::erase_if(settings, [](const auto& setting) { return all_equal(setting.second); });
+  std::erase_if(settings, [](const auto& setting) {
+    std::set<std::string> used(setting.second.begin(), setting.second.end());
+    used.erase(kNotUsed);
+    return used.size() < 2;
+  });
   return settings;
 }
 
@@ -37,7 +31,7 @@ std::string differing_text(const std::string& name, const std::vector<std::strin
   constexpr std::size_t kMost = 4;
   std::vector<std::string> seen;
   for (const std::string& value : values) {
-    if (std::find(seen.begin(), seen.end(), value) == seen.end()) seen.push_back(value);
+    if (std::ranges::find(seen, value) == seen.end()) seen.push_back(value);
   }
   std::string text;
   for (std::size_t i = 0; i < std::min(seen.size(), kMost); ++i) text += (i == 0 ? "" : ", ") + seen[i];
