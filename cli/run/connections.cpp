@@ -2,7 +2,7 @@
 
 #include "base/version.hpp"
 #include "cli/config/text.hpp"
-#include "cli/run/callbacks.hpp"
+#include "cli/run/observers.hpp"
 #include "comm/plugin_backend.hpp"
 #include "ddp/group_state.hpp"
 #include "ddp/share.hpp"

@@ -1,4 +1,4 @@
-#include "cli/run/callbacks.hpp"
+#include "cli/run/observers.hpp"
 
 #include <chrono>
 #include <csignal>

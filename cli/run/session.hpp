@@ -6,8 +6,8 @@
 
 #include "checkpoint/folder.hpp"
 #include "cli/run/assembly.hpp"
-#include "cli/run/callbacks.hpp"
 #include "cli/run/connections.hpp"
+#include "cli/run/observers.hpp"
 #include "cli/run/run_folder.hpp"
 #include "cli/run/training_data.hpp"
 #include "record/recorder.hpp"

@@ -20,6 +20,9 @@
 
 namespace ddprun::run {
 
+// Whether to log a step's line: every `log_every` steps, and after the last step of an epoch.
+bool is_line_due(int64_t log_every, int64_t step_of_epoch, int64_t steps_per_epoch);
+
 // Writes step and epoch records. The recorder must outlive it.
 std::unique_ptr<train::Observer> record_writer(record::Recorder& recorder);
 
