@@ -19,8 +19,8 @@ constexpr User kEarlyStop = [](const Experiment& e) { return !e.train.early_stop
 constexpr User kFaults = [](const Experiment& e) { return e.faults.kind != "none"; };
 
 // What a key accepts. docs/config.md and Experiment have its meaning and its default.
-constexpr ddprun_option_spec kText = text_option(nullptr, nullptr, nullptr);
-constexpr ddprun_option_spec kName = name_option(nullptr, nullptr, nullptr);
+constexpr ddprun_option_spec kTextOrEmpty = text_option(nullptr, nullptr, nullptr);
+constexpr ddprun_option_spec kText = name_option(nullptr, nullptr, nullptr);
 constexpr ddprun_option_spec kFlag = flag_option(nullptr, nullptr, nullptr);
 constexpr ddprun_option_spec kOptions{};
 constexpr ddprun_option_spec choice(const char* words) {
@@ -54,9 +54,9 @@ const std::vector<Key>& keys() {
   static const std::vector<Key> all = {
       DDPRUN_KEY(schema_version, integer()),
 
-      DDPRUN_KEY(experiment.name, kText, .computed_default = true),
+      DDPRUN_KEY(experiment.name, kTextOrEmpty, .computed_default = true),
       DDPRUN_KEY(experiment.seed, integer("0", max_seed)),
-      DDPRUN_KEY(experiment.output, kName, .per_host = true),
+      DDPRUN_KEY(experiment.output, kText, .per_host = true),
 
       DDPRUN_KEY(launch.nproc, or_word(integer("1", max_processes), "auto"), .user = kDdp, .per_host = true),
       DDPRUN_KEY(launch.threads, integer("0", "1024"), .per_host = true),
@@ -67,10 +67,10 @@ const std::vector<Key>& keys() {
       DDPRUN_KEY(launch.grace, duration("1ms"), .user = kDdp, .per_host = true),
       DDPRUN_KEY(launch.max_restarts, integer("0", "1000000"), .user = kDdp),
       DDPRUN_KEY(launch.insecure, kFlag, .user = kDdp),
-      DDPRUN_KEY(launch.log_dir, kText, .per_host = true, .computed_default = true),
+      DDPRUN_KEY(launch.log_dir, kTextOrEmpty, .per_host = true, .computed_default = true),
 
-      DDPRUN_KEY(comm.backend, kName, .user = kDdp),
-      DDPRUN_KEY(comm.algorithm, kName, .user = kDdp),
+      DDPRUN_KEY(comm.backend, kText, .user = kDdp),
+      DDPRUN_KEY(comm.algorithm, kText, .user = kDdp),
       DDPRUN_KEY(comm.timeout, duration("1ms"), .user = kDdp),
       DDPRUN_KEY(comm.check, choice("fingerprint|off"), .user = kDdp),
       DDPRUN_KEY(comm.stage_through_host, kFlag, .user = kDdp),
@@ -88,13 +88,13 @@ const std::vector<Key>& keys() {
       DDPRUN_KEY(strategy.zero, integer("0", "1"), .user = kDdp),
       DDPRUN_KEY(strategy.hash_every, integer("0"), .user = kDdp),
 
-      DDPRUN_KEY(model.name, kName, .example = "name = \"simplenet\""),
-      DDPRUN_KEY(model.weights, kText, .computed_default = true),
+      DDPRUN_KEY(model.name, kText, .example = "name = \"simplenet\""),
+      DDPRUN_KEY(model.weights, kTextOrEmpty, .computed_default = true),
       DDPRUN_KEY(model.sync_batch_norm, kFlag, .user = kDdp),
       DDPRUN_KEY(model.options, kOptions),
 
-      DDPRUN_KEY(data.name, kName, .example = "name = \"mnist\""),
-      DDPRUN_KEY(data.root, kText, .per_host = true, .computed_default = true),
+      DDPRUN_KEY(data.name, kText, .example = "name = \"mnist\""),
+      DDPRUN_KEY(data.root, kTextOrEmpty, .per_host = true, .computed_default = true),
       DDPRUN_KEY(data.batch_size, integer("1", "16777216")),
       DDPRUN_KEY(data.batch_per, choice("global|rank")),
       DDPRUN_KEY(data.shuffle, kFlag, .user = kShuffler),
@@ -103,7 +103,7 @@ const std::vector<Key>& keys() {
       DDPRUN_KEY(data.pin_memory, kFlag, .user = kGpu),
       DDPRUN_KEY(data.last, choice("pad|drop|exact")),
       DDPRUN_KEY(data.sampler, choice("auto|sequential|random|distributed|curriculum")),
-      DDPRUN_KEY(data.difficulty, kName, .user = kCurriculum),
+      DDPRUN_KEY(data.difficulty, kText, .user = kCurriculum),
       DDPRUN_KEY(data.curriculum_start, above_least(number("0", "1")), .user = kCurriculum),
       DDPRUN_KEY(data.curriculum_epochs, integer("1"), .user = kCurriculum),
       DDPRUN_KEY(data.batch_weights, list_of(integer("1", "65536")), .user = kDdp, .computed_default = true),
@@ -148,7 +148,7 @@ const std::vector<Key>& keys() {
       DDPRUN_KEY(checkpoint.keep, or_word(integer("1"), "all")),
       DDPRUN_KEY(checkpoint.on_error, choice("stop|warn")),
       DDPRUN_KEY(checkpoint.best, choice(metrics)),
-      DDPRUN_KEY(checkpoint.resume, kText, .per_host = true),
+      DDPRUN_KEY(checkpoint.resume, kTextOrEmpty, .per_host = true),
 
       DDPRUN_KEY(log.every, integer("1")),
       DDPRUN_KEY(log.level, choice("debug|info|warning|error")),

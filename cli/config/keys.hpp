@@ -21,10 +21,11 @@ using User = bool (*)(const Experiment&);
 struct Key {
   std::string path;  // of the member in Experiment, and so the key's full name: "launch.nproc"
   Member (*member)(Experiment&);
-  ddprun_option_spec value;                     // what the key accepts; not of a key with options
-  User user = nullptr;                          // null: all runs
-  std::string example{};                        // of a key that must be given; otherwise ""
-  bool per_host = false;                        // each host of a run has its own value
+  ddprun_option_spec value;  // what the key accepts; not of a key with options
+  User user = nullptr;       // null: all runs
+  std::string example{};     // of a key that must be given; otherwise ""
+  // Each host of a run has its own value. The ranks compare the values of all other keys: shared_toml().
+  bool per_host = false;
   std::vector<std::string> per_host_options{};  // of a key with options: each host has its own value of these
   bool computed_default = false;                // the default follows from other keys or files: errors do not show it
 

@@ -177,7 +177,7 @@ inline std::string reason_of_missing(const CLI::App& command, const std::string&
   std::string what = option == nullptr ? "" : option->get_description();
   if (what.empty()) return "";
   what[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(what[0])));
-  return name + " is missing: give " + what.substr(0, what.find_last_not_of('.') + 1);
+  return name + " is missing: give " + what.substr(0, std::min(what.find(". "), what.find_last_not_of('.') + 1));
 }
 
 // CLI11's message in plain words.
