@@ -20,7 +20,7 @@ namespace ddprun::ddp {
 
 // After it the ranks can exchange texts.
 struct Rendezvous {
-  std::unique_ptr<Store> store;            // null for world size 1
+  std::unique_ptr<Store> store;             // null for world size 1
   std::shared_ptr<launch::RankWatch> link;  // under another launcher; otherwise null
 };
 

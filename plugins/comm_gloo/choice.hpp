@@ -1,6 +1,8 @@
 // The algorithms that the plugin declares, and which of them "auto" chooses.
 #pragma once
 
+#include <cstddef>
+#include <iterator>
 #include <optional>
 #include <string>
 
@@ -18,6 +20,8 @@ inline constexpr ddprun_comm_algorithm kAlgorithms[] = {
     algorithm("doubling", kAllDtypes, kAllOps),
     algorithm("hierarchical", kAllDtypes, kAllOps),
 };
+inline constexpr std::size_t kAlgorithmCount = std::size(kAlgorithms);
+static_assert(kAlgorithmCount == static_cast<std::size_t>(Algorithm::hierarchical) + 1);
 
 // What comm.options may have.
 inline constexpr ddprun_option_spec kOptions[] = {

@@ -54,7 +54,7 @@ class GlooCommunicator final : public CommBackend {
   Scratch arrived_, sums_;
   std::optional<CommError> failure_;  // the first one; the mesh is closed after it
   // By Algorithm.
-  Request allreduce_[5] = {{{"ring", "tcp"}},
+  Request allreduce_[kAlgorithmCount] = {{{"ring", "tcp"}},
                            {{"tree", "tcp"}},
                            {{"halving_doubling", "tcp"}},
                            {{"doubling", "tcp"}},
