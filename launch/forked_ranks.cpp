@@ -25,20 +25,21 @@ std::string packed(const Words& environment) {
   return ByteWriter().text(words.bytes()).bytes();
 }
 
-// "" if the launcher does not need this rank.
-std::string read_orders(const UniqueFd& pipe) {
+// Nothing if the launcher does not need this rank.
+std::optional<std::string> read_orders(const UniqueFd& pipe) {
   std::string size, text;
-  if (read_all(pipe.get(), size, 8) != 0 || size.size() != 8) return "";
+  if (read_all(pipe.get(), size, 8) != 0 || size.size() != 8) return std::nullopt;
   const uint64_t bytes = ByteReader(size).number();
-  return read_all(pipe.get(), text, bytes) == 0 && text.size() == bytes ? text : "";
+  if (read_all(pipe.get(), text, bytes) != 0 || text.size() != bytes) return std::nullopt;
+  return text;
 }
 
 // The process that waits, and then is a rank.
 void be_rank(UniqueFd pipe, const ForkedRanks::Main& main) {
-  const std::string text = read_orders(pipe);
+  const auto text = read_orders(pipe);
   pipe.reset();
-  if (text.empty()) return;
-  ByteReader orders(text);
+  if (!text) return;
+  ByteReader orders(*text);
   Words environment;
   while (!orders.empty()) environment.push_back(orders.text());
   auto variables = pointers(environment);
