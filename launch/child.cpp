@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <cstring>
 
 #include "base/file.hpp"
+#include "base/subprocess.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::launch {
@@ -81,15 +81,8 @@ Child spawn(const std::vector<std::string>& command, const std::vector<std::stri
   if (read_all(failed.read.get(), bytes) != 0 || bytes.copy(reinterpret_cast<char*>(&error), sizeof error) == 0) {
     return child;
   }
-  wait_for(child.pid);
+  wait_for_child(child.pid);
   fail_to_start(command[0] + ": ", error);
-}
-
-int wait_for(pid_t child) {
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {

@@ -38,9 +38,6 @@ Child spawn(const std::vector<std::string>& command, const std::vector<std::stri
 // This process's environment, with a rank's DDPRUN_ variables replaced by `added`.
 std::vector<std::string> environment_with(const std::vector<std::string>& added);
 
-// Waits for the end of a child, and returns its status as waitpid() does.
-int wait_for(pid_t child);
-
 // `strings` as argv or environ, with the null at the end. The strings must outlive the result.
 std::vector<char*> pointers(const std::vector<std::string>& strings);
 

@@ -10,6 +10,7 @@
 #include <iostream>
 
 #include "base/file.hpp"
+#include "base/subprocess.hpp"
 #include "launch/net/bytes.hpp"
 
 namespace ddprun::launch {
@@ -69,7 +70,7 @@ ForkedRanks::ForkedRanks(int count, const Main& main) {
 ForkedRanks::~ForkedRanks() {
   for (const Waiting& one : waiting_) {
     ::kill(one.child.pid, SIGKILL);
-    wait_for(one.child.pid);
+    wait_for_child(one.child.pid);
   }
 }
 

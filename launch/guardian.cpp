@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/subprocess.hpp"
 #include "ddprun/error.hpp"
 #include "launch/child.hpp"
 
@@ -60,7 +61,7 @@ Guardian::Guardian(const std::string& job_dir) {
 
 Guardian::~Guardian() {
   pipe_.reset();
-  wait_for(pid_);
+  wait_for_child(pid_);
 }
 
 void Guardian::notify(pid_t message) const {

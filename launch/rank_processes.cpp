@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/subprocess.hpp"
 #include "base/text.hpp"
 #include "launch/failure.hpp"
 #include "launch/job_folder.hpp"
@@ -142,7 +143,7 @@ void RankProcesses::reap(Rank& rank) {
 int RankProcesses::wait_for(const Rank& rank) const {
   ::kill(-rank.child.pid, SIGKILL);
   guardian_.release(rank.child.pid);
-  return launch::wait_for(rank.child.pid);
+  return wait_for_child(rank.child.pid);
 }
 
 RankEnd RankProcesses::end_of(const Rank& rank, int status) const {

@@ -65,9 +65,7 @@ std::string text_from_subprocess(const std::function<std::string()>& work, std::
   if (child > 0) read_all(ends[0], bytes);
   ::close(ends[0]);
   if (child < 0) throw Error(ExitCode::failure, std::string("cannot fork: ") + std::strerror(error));
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = wait_for_child(child);
   ExitCode code = ExitCode::ok;
   if (limit && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
     throw Error(ExitCode::failure, "no answer within " + std::to_string(limit->count()) + " s");
@@ -86,6 +84,13 @@ std::string text_from_subprocess(const std::function<std::string()>& work, std::
 
 int64_t run_in_subprocess(const std::function<int64_t()>& work) {
   return std::stoll(text_from_subprocess([&] { return std::to_string(work()); }, std::nullopt));
+}
+
+int wait_for_child(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
 }
 
 }  // namespace ddprun

@@ -1,6 +1,8 @@
 // Runs a function in a child process, so that this process stays free of its side effects.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -21,5 +23,8 @@ Error current_error();
 int64_t run_in_subprocess(const std::function<int64_t()>& work);
 // The same for a text. A child that works longer than `limit` is ended: Error(failure), "no answer within 10 s".
 std::string text_from_subprocess(const std::function<std::string()>& work, std::optional<std::chrono::seconds> limit);
+
+// Waits for the end of a child process, and returns its status as waitpid() does.
+int wait_for_child(pid_t child);
 
 }  // namespace ddprun

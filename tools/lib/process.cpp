@@ -15,6 +15,7 @@
 #include <map>
 
 #include "base/file.hpp"
+#include "base/subprocess.hpp"
 #include "launch/child.hpp"
 #include "launch/signals.hpp"
 
@@ -105,9 +106,7 @@ class RunningProcess {
     }
     if (result != 0 || info.si_pid == 0) return false;
     ::kill(-child_.pid, SIGKILL);  // the rest of its group, while its process ID is still in use
-    int status = 0;
-    while (::waitpid(child_.pid, &status, 0) < 0 && errno == EINTR) {
-    }
+    const int status = wait_for_child(child_.pid);
     reaped_ = true;
     code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     return true;
