@@ -185,9 +185,10 @@ ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin:
   const auto patience = config::milliseconds(options.loaded.experiment.launch.timeout);
   if (!find_common_resume(options.loaded, world, rendezvous.store.get(), patience)) return ExitCode::ok;
   const std::vector<torch::Device> devices = choose_devices(options.loaded, world);
-  Assembly assembly = options.prepared ? std::move(*options.prepared) : assemble(std::move(options.loaded), registry);
+  const bool prepared = options.prepared != nullptr;
+  Assembly assembly = prepared ? std::move(*options.prepared) : assemble(std::move(options.loaded), registry);
   if (assembly.data.train == nullptr) open_data(assembly);
-  check_training_data(assembly, world.size);
+  if (!prepared) check_training_data(assembly, world.size);
   prepare_resume(assembly, world.size, world.rank);
   standardize_data(assembly);
   place_models(assembly, devices);

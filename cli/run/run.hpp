@@ -58,7 +58,7 @@ bool find_resume(config::Loaded& loaded);
 struct RankOptions {
   config::Loaded loaded;
   launch::World world;
-  Prepared prepared;    // null: this rank prepares the run itself
+  Prepared prepared;    // for all ranks of `world`; null: this rank prepares the run itself
   std::string run_dir;  // "": rank 0 creates it (a run without our launcher)
   // The line that says how to resume from a run folder; "" if that has no checkpoint.
   std::function<std::string(const std::string& run_dir)> how_to_resume;
