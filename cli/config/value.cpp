@@ -71,8 +71,8 @@ struct Reader {
     *member = number ? *number : key.word_value();
   }
   void operator()(double* member) const {
-    if (const auto duration = parse_duration(text())) {
-      *member = std::chrono::duration<double>(*duration).count();
+    if (key.value.type == DDPRUN_OPTION_DURATION) {
+      *member = std::chrono::duration<double>(*parse_duration(text())).count();
     } else {
       *member = *parse_real(text()) + 0.0;  // -0.0 becomes 0: it would be written as "-0", an integer without a sign
     }
