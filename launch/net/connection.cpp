@@ -135,7 +135,7 @@ bool Connection::greet() {
   std::string reply;
   const auto result = greeting_->step(received_, reply);
   if (!reply.empty()) queue(std::make_shared<const std::string>(std::move(reply)));
-  write_some();  // the kernel has room for it
+  write_some();  // the kernel takes so few bytes at once
   switch (result) {
     case Greeting::Result::incomplete: return false;
     case Greeting::Result::complete: greeting_.reset(); return true;
@@ -189,7 +189,7 @@ bool Connection::write_some() {
 }
 
 bool Connection::read_some() {
-  std::array<char, 65536> buffer;
+  std::array<char, 65536> buffer{};
   error_code error;
   received_.append(buffer.data(), socket_.read_some(asio::buffer(buffer), error));
   if (error && error != asio::error::would_block) lose(error);

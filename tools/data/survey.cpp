@@ -99,9 +99,11 @@ Survey survey(const Dataset& dataset, const SurveyLimits& limits) {
         inputs[i % channels].add(std::span(values).subspan(i * plane, plane));
       }
       const std::vector<double> labels = numbers(dataset.target(), bytes.target);
-      if (survey.classes.empty()) targets.add(labels);
-      for (std::size_t i = 0; i < labels.size() && !survey.classes.empty(); ++i)
-        ++survey.classes.at(static_cast<std::size_t>(labels[i]));
+      if (survey.classes.empty()) {
+        targets.add(labels);
+      } else {
+        for (const double label : labels) ++survey.classes.at(static_cast<std::size_t>(label));
+      }
       survey.counted += static_cast<int64_t>(indices.size());
     }
   };

@@ -57,8 +57,10 @@ std::optional<Chart> step_timeline(const std::string& run_dir) {
   const double first = std::ranges::min_element(events, {}, &TraceEvent::begin)->begin;
   std::ranges::sort(events, {}, [](const TraceEvent& event) { return std::pair(event.rank, event.begin); });
   Timeline timeline{{"time in the step (ms)"}, {}, {}};
+  std::optional<int64_t> rank;
   for (const TraceEvent& event : events) {
-    if (timeline.lanes.empty() || (&event - 1)->rank != event.rank) {
+    if (rank != event.rank) {
+      rank = event.rank;
       timeline.lanes.push_back(fmt::format("rank {}: compute", event.rank));
       timeline.lanes.push_back(fmt::format("rank {}: buckets", event.rank));
     }
