@@ -25,7 +25,7 @@ struct Nodes {
 };
 
 struct Job {
-  std::shared_ptr<ForkedRanks> forked;   // ranks of the first start; may be null
+  std::shared_ptr<ForkedRanks> forked;  // ranks of the first start; may be null
   // argv of the other ranks: those of a restart, and without `forked` all. command[0] is the program's path, or a name
   // on PATH.
   std::vector<std::string> command;

@@ -55,10 +55,10 @@ class GlooCommunicator final : public CommBackend {
   std::optional<CommError> failure_;  // the first one; the mesh is closed after it
   // By Algorithm.
   Request allreduce_[kAlgorithmCount] = {{{"ring", "tcp"}},
-                           {{"tree", "tcp"}},
-                           {{"halving_doubling", "tcp"}},
-                           {{"doubling", "tcp"}},
-                           {{"hierarchical", "memory,tcp"}}};
+                                         {{"tree", "tcp"}},
+                                         {{"halving_doubling", "tcp"}},
+                                         {{"doubling", "tcp"}},
+                                         {{"hierarchical", "memory,tcp"}}};
   Request broadcast_{{"tree", "tcp"}};
   Request ring_{{"ring", "tcp"}};
   Request dissemination_{{"dissemination", "tcp"}};

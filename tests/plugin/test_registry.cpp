@@ -164,8 +164,7 @@ TEST_CASE("options that are declared wrongly are refused with the reason") {
   CHECK(comm_error("option_default") ==
         second("option_default", "its default_value is \"9\": expected an integer from 1 to 8"));
   CHECK(comm_error("option_least") == second("option_least", "its least is \"one\": expected an integer"));
-  CHECK(comm_error("option_range") ==
-        second("option_range", "its most is \"8\": expected an integer of at least 9"));
+  CHECK(comm_error("option_range") == second("option_range", "its most is \"8\": expected an integer of at least 9"));
   CHECK(comm_error("option_text_range") == second("option_text_range", "it has a range, but no number"));
   CHECK(comm_error("option_no_choices") == second("option_no_choices", "its choices is null"));
   CHECK(comm_error("option_choices") == second("option_choices", "it has choices, but is no CHOICE and no number"));

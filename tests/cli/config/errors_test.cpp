@@ -14,8 +14,8 @@ const std::vector<std::string> kNames = {"model.name=linear", "data.name=linear"
 
 }  // namespace
 
-// A block of errors.txt is a config, overrides (--set), and the result of loading them (=>). More overrides give the two
-// keys that every experiment needs, unless the config has the comment "# no names".
+// A block of errors.txt is a config, overrides (--set), and the result of loading them (=>). More overrides give the
+// two keys that every experiment needs, unless the config has the comment "# no names".
 TEST_CASE("each config of errors.txt is accepted, or refused with its lines") {
   std::string text, config;
   std::vector<std::string> overrides;

@@ -144,8 +144,8 @@ class Options {
   // Whether the config has the option.
   bool given(const std::string& name) const { return given_.contains(name); }
 
-  // The value of an option of this type: that of the config, else the declared default; `otherwise` if there is none, or
-  // if it is the word in place of a number. Throws std::logic_error for an option that is not declared with this type.
+  // The value of an option of this type: that of the config, else the declared default; `otherwise` if there is none,
+  // or if it is the word in place of a number. Throws std::logic_error for one that is not declared with this type.
   std::string text(const std::string& name, const std::string& otherwise = "") const;  // TEXT, NAME or CHOICE
   int64_t integer(const std::string& name, int64_t otherwise = 0) const;
   double real(const std::string& name, double otherwise = 0) const;  // REAL or PART
