@@ -39,7 +39,6 @@ inline constexpr std::array kOwnTools{
     OwnTool{"new", "Write the project of a new plugin that builds, passes its conformance suite and trains."},
     OwnTool{"predict", "Predict the speed on more hosts, from a run and measured links."},
     OwnTool{"report", "Write a page with charts of runs or benchmarks."},
-    OwnTool{"sweep", "Try an experiment with many settings, and rank them."},
     OwnTool{"tune", "Choose algorithm, bucket sizes and compression for an experiment, and verify them."},
 };
 

@@ -244,7 +244,7 @@ TEST_CASE(
   // An installation without share/ddprun.
   const fs::path bare = place.folder() / "bare/bin/ddprun";
   fs::create_directories(bare.parent_path());
-  for (const char* name : {"ddprun", "ddprun-compare", "ddprun-sweep"}) {
+  for (const char* name : {"ddprun", "ddprun-compare"}) {
     fs::copy_file(fs::path(program()).parent_path() / name, bare.parent_path() / name);
   }
   const fs::path prefix = fs::path(program()).parent_path().parent_path();
@@ -271,7 +271,4 @@ TEST_CASE(
   const auto page = place.ddprun({"report", comparison.string()});
   CHECK(page.code == 2);
   CHECK_MESSAGE(contains(page.err, comparison.string() + ": has no report.html"), page.err);
-  const auto [swept, sweep] = run({"sweep", "--config", config, "--vary", "optimizer.lr=0.01,0.05"});
-  CHECK(contains(swept, "0.05"));
-  CHECK(json::parse(read_file(sweep / "sweep.json")).at("trials").size() == 2);
 }

@@ -1,4 +1,4 @@
-// The runs for tests of comparisons and sweeps.
+// The runs for tests of comparisons.
 #pragma once
 
 #include <string>

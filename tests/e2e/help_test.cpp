@@ -73,7 +73,6 @@ TEST_CASE("the help goes to stdout, and is as in help.txt") {
 TEST_CASE("the help of every tool that loads plugins says where they are searched") {
   for (const Argv& command : std::vector<Argv>{{"bench"},
                                                {"compare"},
-                                               {"sweep"},
                                                {"doctor"},
                                                {"data", "info"},
                                                {"conformance"},

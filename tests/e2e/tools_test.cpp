@@ -94,7 +94,6 @@ TEST_CASE("the help of every program describes each option in a sentence") {
                                                           {"bench"},
                                                           {"doctor"},
                                                           {"compare"},
-                                                          {"sweep"},
                                                           {"predict"},
                                                           {"tune"},
                                                           {"report"},

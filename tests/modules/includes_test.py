@@ -48,7 +48,6 @@ MAY_INCLUDE = {
                    "tools/lib",
     "tools/data": "core/base core/data launch cli/config cli/console",
     "tools/compare": "core/base core/record core/checkpoint cli/config cli/console tools/lib tools/report",
-    "tools/sweep": "core/base core/record cli/config cli/console tools/lib tools/report tools/compare",
     "tools/predict": "core/base core/record cli/config cli/console tools/lib tools/report",
     "tools/tune": "core/base core/plugin core/record core/comm cli/config cli/console tools/lib tools/report "
                   "tools/compare tools/predict",

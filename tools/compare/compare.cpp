@@ -70,9 +70,9 @@ std::vector<Variant> variants_of(const Request& request, std::optional<int64_t> 
   if (request.config.empty()) {
     variants = variants_of_files(request.inputs, request.overrides, ranks);
   } else {
-    const auto trials =
-        request.change.empty() ? trials_of(request.vary, std::nullopt, 0) : std::vector<Trial>{{}, request.change};
-    variants = variants_of_overrides(request.config, trials, request.overrides, ranks,
+    const auto own =
+        request.change.empty() ? grid_of(request.vary) : std::vector<std::vector<std::string>>{{}, request.change};
+    variants = variants_of_overrides(request.config, own, request.overrides, ranks,
                                      request.change.empty() ? "--vary" : "--change");
   }
   if (variants.size() < 2 && !request.twin)
@@ -172,7 +172,7 @@ ExitCode compare_new(const Request& request, const std::vector<Variant>& variant
   comparison.members = members_of(variants, request.twin);
   check_fairness(comparison.members, request.allow_different, comparison);
   const std::vector<Gate> gates = gates_of(request, comparison.members);
-  Runner runner(request.running, "compare", variants.front(), job);
+  Runner runner(request.running, variants.front(), job);
   runner.validate(variants);
   measure(runner, request, comparison);
   if (request.parity_steps > 0) measure_parity(runner, request, comparison);

@@ -11,11 +11,11 @@
 
 namespace ddprun::compare {
 
-// How runs are made; shared with `ddprun sweep`.
+// How runs are made.
 struct Running {
   std::string program;                    // path of ddprun; "": not found, so no run can be made
   std::vector<std::string> plugin_paths;  // --plugin-path
-  std::string output;                     // parent of compare-<time>/ or sweep-<time>/; "": experiment.output
+  std::string output;                     // parent of compare-<time>/; "": experiment.output
   double timeout = 0;                     // seconds for one run; 0: none
   bool quiet = false;                     // only the results
   bool verbose = false;                   // also the output of the runs

@@ -58,7 +58,7 @@ std::string to_json(const Comparison& comparison);
 // per cent; losses; step time over steps and its distribution; the tables.
 report::Page page_of(const Comparison& comparison);
 
-// The page of a comparison or of a sweep: report.html in its folder.
+// The page of a comparison: report.html in its folder.
 class PageFile {
  public:
   // Checks before hours of runs that a page can be drawn. If not, one warning says why and what to do, and there will

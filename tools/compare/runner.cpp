@@ -60,13 +60,12 @@ std::string new_folder(const Running& running, const config::Experiment& experim
   return record::make_run_dir(experiment.experiment.output, kind);
 }
 
-Runner::Runner(const Running& running, const std::string& kind, const Variant& first, tools::Job* job)
-    : running_(running), job_(job) {
+Runner::Runner(const Running& running, const Variant& first, tools::Job* job) : running_(running), job_(job) {
   if (running.program.empty()) {
     throw Error(ExitCode::failure,
-                kind + ": needs ddprun, which is neither in the folder of ddprun-" + kind + " nor on PATH");
+                "compare: needs ddprun, which is neither in the folder of ddprun-compare nor on PATH");
   }
-  folder_ = new_folder(running, first.loaded.experiment, kind);
+  folder_ = new_folder(running, first.loaded.experiment, "compare");
   for (const char* part : {"runs", "logs"}) fs::create_directories(fs::path(folder_) / part);
 }
 
@@ -85,8 +84,7 @@ void Runner::validate(const std::vector<Variant>& variants) {
   }
 }
 
-RunEnd Runner::run(const Variant& variant, const std::string& label, const std::vector<std::string>& more_overrides,
-                   const EndEarly& end_early) {
+RunEnd Runner::run(const Variant& variant, const std::string& label, const std::vector<std::string>& more_overrides) {
   const std::string name = fmt::format("{:03}-{}", done_ + 1, folder_name(variant.name));
   std::vector<std::string> overrides = variant.overrides;
   overrides.push_back("experiment.name=" + config::quoted(folder_name(variant.name)));
@@ -100,7 +98,7 @@ RunEnd Runner::run(const Variant& variant, const std::string& label, const std::
   plan.end_early = [&] {
     draw(label);
     if (dir.empty()) dir = new_run_dir();
-    return end_early && end_early(dir);
+    return false;
   };
   const bool together = job_ != nullptr && variant.loaded.experiment.strategy.kind == "ddp";
   RunEnd end{together ? job_->run({{"variant", variant.name}, {"overrides", overrides}}, plan)
@@ -111,12 +109,6 @@ RunEnd Runner::run(const Variant& variant, const std::string& label, const std::
   ++done_;
   seconds_ += since(start_);
   if (end.was_asked()) stop(end, label, folder_);
-  return end;
-}
-
-RunEnd Runner::must_run(const Variant& variant, const std::string& label,
-                        const std::vector<std::string>& more_overrides) {
-  RunEnd end = run(variant, label, more_overrides);
   if (end.is_good() && !end.dir.empty()) return end;
   throw Error(end.code(), fmt::format("{}: {}; its log: {}", label, as_typed(variant, end.why()), end.log));
 }
@@ -175,7 +167,7 @@ void measure(Runner& runner, const Request& request, Comparison& comparison) {
     for (const std::size_t at : turn_order(members.size(), static_cast<std::size_t>(round))) {
       Member& member = members[at];
       const std::string label = fmt::format("round {} of {}: {}", round + 1, rounds, member.variant.name);
-      const RunEnd end = runner.must_run(member.variant, label);
+      const RunEnd end = runner.run(member.variant, label);
       const tools::Run run = tools::read_run(end.dir);
       if (comparison.environment.empty()) comparison.environment = run.environment;
       member.dirs.push_back(run.dir);
@@ -194,7 +186,7 @@ void measure_parity(Runner& runner, const Request& request, Comparison& comparis
       const std::string label = fmt::format("parity run {} of {}: {}", number, kParityRuns, member.variant.name);
       const std::vector<std::string> overrides = {fmt::format("log.parity_steps={}", request.parity_steps),
                                                   "train.evaluate=false"};
-      const std::string dir = runner.must_run(variant, label, overrides).dir;
+      const std::string dir = runner.run(variant, label, overrides).dir;
       member.parity_dirs.push_back(dir);
       member.parity_runs.push_back(tools::read_parity(dir, static_cast<int>(tools::read_summary(dir).world)));
       runner.print(label);

@@ -1,7 +1,6 @@
 // Runs variants with ddprun, each in its own processes.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,9 +25,9 @@ struct RunEnd : tools::ChildEnd {
 // For the main thread only (launch/supervisor.hpp says why).
 class Runner {
  public:
-  // Creates the folder <output>/<kind>-<time>/ with runs/ and logs/ in it. The processes of `job` take part in the
+  // Creates the folder <output>/compare-<time>/ with runs/ and logs/ in it. The processes of `job` take part in the
   // runs of ddp; null: this process makes all runs. Throws Error(failure).
-  Runner(const Running& running, const std::string& kind, const Variant& first, tools::Job* job = nullptr);
+  Runner(const Running& running, const Variant& first, tools::Job* job = nullptr);
 
   const std::string& folder() const { return folder_; }
 
@@ -36,16 +35,10 @@ class Runner {
   // code and the last line of the first one that fails.
   void validate(const std::vector<Variant>& variants);
 
-  // Trains to the end, with any result. `label` names the run in messages and in its log: "round 2 of 5: gloo ring".
-  // `end_early` is as in ProcessPlan and gets the run folder, or "" before there is one. Throws Error(interrupted or
-  // terminated) if this process was asked to end.
-  using EndEarly = std::function<bool(const std::string& dir)>;
-  RunEnd run(const Variant& variant, const std::string& label, const std::vector<std::string>& more_overrides,
-             const EndEarly& end_early = {});
-
-  // As run(), but throws Error with the run's exit code if that is not 0: variant, cause and log.
-  RunEnd must_run(const Variant& variant, const std::string& label,
-                  const std::vector<std::string>& more_overrides = {});
+  // Trains to the end. `label` names the run in messages and in its log: "round 2 of 5: gloo ring". Throws Error with
+  // the run's exit code if that is not 0 (variant, cause and log); interrupted or terminated if this process was asked
+  // to end.
+  RunEnd run(const Variant& variant, const std::string& label, const std::vector<std::string>& more_overrides = {});
 
   // The total number of runs as far as known, for the remaining time.
   void expect(int64_t runs) { expected_ = runs; }

@@ -1,5 +1,4 @@
-// The options of `ddprun compare` and `ddprun sweep` that say how runs are made. Only their main.cpp includes this
-// file.
+// The options of `ddprun compare` and `ddprun tune` that say how runs are made. Only their main.cpp includes this file.
 #pragma once
 
 #include "cli/console/command_line.hpp"

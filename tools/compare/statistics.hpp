@@ -1,4 +1,4 @@
-// compare: `ddprun compare` and `ddprun sweep`: the order of runs, and the statistics of their figures. This file: the
+// compare: `ddprun compare`: the order of runs, and the statistics of their figures. This file: the
 // statistics, as pure functions of samples and a seed; torch-free, no I/O.
 #pragma once
 

@@ -1,4 +1,4 @@
-// One experiment in several variants, to compare or to sweep.
+// One experiment in several variants.
 #pragma once
 
 #include <cstdint>
@@ -56,16 +56,8 @@ int64_t global_batch_of(const config::Experiment& experiment);
 // A valid folder name: each character except letters, digits, '.', '_' and '-' becomes '-'.
 std::string folder_name(const std::string& name);
 
-// The trials of a sweep: every combination, or a random sample.
-//
-// The overrides of one trial: "optimizer.lr=0.1", one for each varying key.
-using Trial = std::vector<std::string>;
-
-// Each text is "key=value,value" or, for random trials, also a range "key=0.001..0.1". A range is log-uniform, so each
-// power of ten has the same probability (Bergstra and Bengio 2012); if both ends are integers, so are the values. Ends
-// are above 0. With `draws`: that many different trials from `seed`, or fewer if there are fewer. Without: the grid, in
-// which the last key's values change fastest. Throws Error(usage).
-std::vector<Trial> trials_of(const std::vector<std::string>& varied, std::optional<int64_t> draws, uint64_t seed);
+// Every combination of the values of texts as in parse_vary(), each as overrides. The last key's values change fastest.
+std::vector<std::vector<std::string>> grid_of(const std::vector<std::string>& varied);
 
 // What the settings of variants say about a comparison: whether it is fair, and why their numbers differ.
 

@@ -22,11 +22,11 @@ fs::path place_of(const Request& request) {
   return one_folder ? fs::path(request.paths[0]) / "report.html" : fs::path("report.html");
 }
 
-// The folder in which `ddprun compare` or `ddprun sweep` has written its page.
+// The folder in which `ddprun compare` has written its page.
 std::optional<std::string> page_made(const Request& request) {
   if (request.paths.size() != 1) return std::nullopt;
   const fs::path folder = request.paths[0];
-  if (!fs::exists(folder / "compare.json") && !fs::exists(folder / "sweep.json")) return std::nullopt;
+  if (!fs::exists(folder / "compare.json")) return std::nullopt;
   fs::path page = folder / "report.html";
   if (!fs::exists(page)) {
     throw Error(ExitCode::usage,

@@ -55,7 +55,7 @@ Page page_of(const std::vector<std::string>& paths);
 // <page's name without .html>-charts next to the page. Throws Error(failure); without its drawings, the page stays.
 std::vector<std::string> write(const Request& request, const Page& page);
 
-// Writes page_of() with write(). The folder of a comparison or a sweep already has its page: it is drawn, and copied to
+// Writes page_of() with write(). The folder of a comparison already has its page: it is drawn, and copied to
 // `out`.
 std::vector<std::string> make(const Request& request);
 

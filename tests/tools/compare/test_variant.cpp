@@ -26,7 +26,7 @@ std::vector<std::string> names_of(const std::vector<Variant>& variants) {
 using Names = std::vector<std::string>;
 
 std::vector<Variant> variants_of_grid(const std::string& file, const Names& varied, const Names& common) {
-  return variants_of_overrides(file, trials_of(varied, std::nullopt, 0), common);
+  return variants_of_overrides(file, grid_of(varied), common);
 }
 
 }  // namespace
@@ -129,7 +129,7 @@ TEST_CASE("an error about a varied value names the option that the user typed, a
 
 TEST_CASE("without ddprun there is no run folder, and one line names what is missing") {
   const testing::InTempDir folder;
-  CHECK(error_of([] { Runner({}, "compare", {}); }) ==
+  CHECK(error_of([] { Runner({}, {}); }) ==
         "1: compare: needs ddprun, which is neither in the folder of ddprun-compare nor on PATH");
   CHECK(std::filesystem::is_empty("."));
 }

@@ -85,7 +85,7 @@ TEST_CASE("what a user gets wrong is one line, with exit code 2") {
   const InTempDir folder;
   const std::string run = write_traced_run(folder);
   write_benches(folder);
-  folder.write("sweep.json", "{\"ddprun_sweep\": 1}");
+  folder.write("compare.json", "{\"ddprun_compare\": 1}");
   const auto check = [](const std::vector<std::string>& arguments, const std::string& part) {
     const auto result = predict_with(arguments);
     CHECK(result.code == 2);
@@ -97,7 +97,7 @@ TEST_CASE("what a user gets wrong is one line, with exit code 2") {
   check({"--bench", "bench.json"}, "run is missing: give the folder of a run");
   check({"nowhere", "--bench", "bench.json"}, "nowhere: no folder of a run");
   check({run, "--bench", "nowhere.json"}, "nowhere.json: No such file or directory");
-  check({run, "--bench", "sweep.json"}, "sweep.json: not a file of `ddprun bench --json`");
+  check({run, "--bench", "compare.json"}, "compare.json: not a file of `ddprun bench --json`");
   check({run, "--bench", "host.json"}, "no file of --bench has an algorithm between hosts");
   check({run, "--bench", "bench.json", "--algorithm", "rign"},
         "--algorithm rign: the files of --bench have no such rows");
