@@ -9,18 +9,18 @@ if(NOT ddprun_charts_python)
   endif()
   file(GLOB ddprun_charts_python LIST_DIRECTORIES false ${ddprun_charts_cache}/ddprun/charts-1.9.0/bin/python)
 endif()
-set(DDPRUN_CHARTS_PYTHON "${ddprun_charts_python}" CACHE FILEPATH "Python with vl-convert-python, which draws charts")
+set(DDPRUN_CHARTS_PYTHON "${ddprun_charts_python}" CACHE FILEPATH "Python with vl-convert-python, which brings Vega")
 
 set(ddprun_share ${PROJECT_BINARY_DIR}/share/ddprun)
-set(ddprun_share_files axes.json bars.json charts.py frame.json histogram.json lines.json page.css page.html page.js
+set(ddprun_share_files axes.json bars.json frame.json histogram.json lines.json page.css page.html page.js
                        shares.json table.html theme.json timeline.json)
 foreach(file ${ddprun_share_files})
   configure_file(${PROJECT_SOURCE_DIR}/tools/report/share/${file} ${ddprun_share}/${file} COPYONLY)
 endforeach()
 list(TRANSFORM ddprun_share_files PREPEND ${ddprun_share}/)
 if(DDPRUN_CHARTS_PYTHON)
-  add_custom_command(OUTPUT ${ddprun_share}/vega.js DEPENDS ${ddprun_share}/charts.py
-                     COMMAND ${DDPRUN_CHARTS_PYTHON} ${ddprun_share}/charts.py bundle ${ddprun_share}/vega.js VERBATIM)
+  add_custom_command(OUTPUT ${ddprun_share}/vega.js DEPENDS ${PROJECT_SOURCE_DIR}/tools/report/charts.py
+                     COMMAND ${DDPRUN_CHARTS_PYTHON} ${PROJECT_SOURCE_DIR}/tools/report/charts.py ${ddprun_share}/vega.js VERBATIM)
   list(APPEND ddprun_share_files ${ddprun_share}/vega.js)
 else()
   message(STATUS "Charts: no Python with vl-convert-python, so `ddprun report` cannot draw; ./ddprun installs one, or "

@@ -35,10 +35,9 @@ inline constexpr std::array kOwnTools{
     OwnTool{"conformance", "Test a plugin against its contract."},
     OwnTool{"data", "Download data sets, and show their content."},
     OwnTool{"doctor", "Examine this host: plugins, cores, memory, GPUs, network and limits."},
-    OwnTool{"export", "Write the records of a run as CSV or for TensorBoard."},
     OwnTool{"new", "Write the project of a new plugin that builds, passes its conformance suite and trains."},
     OwnTool{"predict", "Predict the speed on more hosts, from a run and measured links."},
-    OwnTool{"report", "Write a page with charts of runs or benchmarks."},
+    OwnTool{"report", "Write a page with charts of runs or benchmarks, or the records of a run as CSV."},
     OwnTool{"tune", "Choose algorithm, bucket sizes and compression for an experiment, and verify them."},
 };
 

@@ -97,7 +97,6 @@ TEST_CASE("the help of every program describes each option in a sentence") {
                                                           {"predict"},
                                                           {"tune"},
                                                           {"report"},
-                                                          {"export"},
                                                           {"new"},
                                                           {"data"},
                                                           {"data", "fetch"},

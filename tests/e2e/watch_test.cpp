@@ -94,7 +94,7 @@ TEST_CASE("a second Ctrl-C ends the run at once, and leaves nothing of the bar")
   CHECK_FALSE(has_remnants(run.screen()));
 }
 
-TEST_CASE("while a run goes on, report and export read it, and after it was killed they read what is left") {
+TEST_CASE("while a run goes on, report reads it, and after it was killed report reads what is left") {
   Workplace place;
   auto settings = slow_from(48, "3600");
   settings.emplace_back("log.tensorboard=true");
@@ -107,7 +107,7 @@ TEST_CASE("while a run goes on, report and export read it, and after it was kill
     REQUIRE_MESSAGE(report.code == 0, report.err);
     CHECK_MESSAGE(contains(report.err, state), report.err);
     CHECK(contains(read_file(run + "/report.html"), state));
-    const auto exported = place.ddprun({"export", run, "--csv", run + "/steps.csv"});
+    const auto exported = place.ddprun({"report", run, "--csv", run + "/steps.csv"});
     REQUIRE_MESSAGE(exported.code == 0, exported.err);
     CHECK_MESSAGE(contains(exported.err, run + ": " + state), exported.err);
     CHECK(lines_of(read_file(run + "/steps.csv")).size() == 1 + steps_of(run, 0).size());

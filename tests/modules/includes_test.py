@@ -43,7 +43,6 @@ MAY_INCLUDE = {
     "tools/lib": "core/base core/cuda core/record core/comm launch/net launch cli/console",
     "tools/new": "core/base cli/console",
     "tools/report": "core/base core/record cli/config cli/console tools/lib",
-    "tools/export": "core/base core/record cli/console tools/lib",
     "tools/bench": "core/base core/plugin core/cuda core/record core/comm launch/net launch cli/config cli/console "
                    "tools/lib",
     "tools/data": "core/base core/data launch cli/config cli/console",

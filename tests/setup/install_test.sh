@@ -7,7 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 source "$here/moved_prefix.sh"
 
 for file in bin/ddprun libexec/ddprun-engine lib/libddprun.so lib/ddprun/v1/libddprun_comm_gloo.so \
-  include/ddprun/plugin/comm_plugin.h lib/cmake/ddprun/ddprunConfig.cmake share/ddprun/{vega.js,page.css,page.js,charts.py}; do
+  include/ddprun/plugin/comm_plugin.h lib/cmake/ddprun/ddprunConfig.cmake share/ddprun/{vega.js,page.css,page.js}; do
   [[ -e $prefix/$file ]] || fail "the prefix has no $file"
 done
 fakes=$(find "$prefix" -name '*off_by_one*' -o -name '*doctest*')
@@ -22,7 +22,7 @@ done
 "$prefix/bin/ddprun" --version >"$box/version" || fail "the installed program does not run"
 grep -q '^ddprun ' "$box/version" || fail "ddprun --version said: $(<"$box/version")"
 "$prefix/bin/ddprun" help >"$box/help"
-for tool in bench compare conformance data doctor export new predict report tune; do
+for tool in bench compare conformance data doctor new predict report tune; do
   grep -Eq "^  $tool +[A-Z]" "$box/help" || fail "ddprun help does not list $tool: $(<"$box/help")"
 done
 "$prefix/bin/ddprun" bench --help >"$box/help" || fail "ddprun bench --help does not run"

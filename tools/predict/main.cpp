@@ -21,7 +21,7 @@ struct Request {
   std::vector<std::string> algorithms;
   double compute = 1;
   std::string json;
-  report::Request page;
+  std::string out;
 };
 
 void declare(CLI::App& to, Request& request) {
@@ -57,11 +57,7 @@ void declare(CLI::App& to, Request& request) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   to.add_option("--json", request.json, "Also write the prediction as JSON to this file.")->type_name("FILE");
-  auto* page =
-      to.add_option("--out", request.page.out, "Also write a page with charts to this file.")->type_name("FILE");
-  to.add_flag("--png", request.page.png, "Also write each chart of the page as a PNG, into a folder next to it.")
-      ->needs(page);
-  to.add_flag("--svg", request.page.svg, "Also write each chart as an SVG, into the same folder.")->needs(page);
+  to.add_option("--out", request.out, "Also write a page with charts to this file.")->type_name("FILE");
 }
 
 std::vector<int64_t> hosts_of(const Request& request) {
@@ -90,8 +86,9 @@ ExitCode run_program(int argc, char** argv) {
                                  request.per_host, request.algorithms);
   std::fputs(text(made).c_str(), stdout);
   if (!request.json.empty()) replace_file(request.json, to_json(made, {argv, argv + argc}));
-  if (!request.page.out.empty()) {
-    for (const std::string& path : report::write(request.page, page(made))) std::printf("%s\n", path.c_str());
+  if (!request.out.empty()) {
+    report::write_page(request.out, page(made));
+    std::printf("%s\n", request.out.c_str());
   }
   return ExitCode::ok;
 }

@@ -317,7 +317,6 @@ Shown show(const Content& content) {
 std::string vega_lite(const Chart& chart) {
   Json spec = json_of("frame");
   spec["description"] = chart.title;
-  spec["usermeta"]["note"] = chart.note;
   spec.update(show(chart.content).spec);
   return spec.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

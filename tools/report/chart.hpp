@@ -1,5 +1,5 @@
 // A chart as data: content, units, and the same figures as a table. It draws nothing: vega_lite() returns a Vega-Lite
-// specification, which a browser draws in the page (page.hpp) and vl-convert draws as SVG and PNG.
+// specification, which a browser draws in the page (page.hpp).
 #pragma once
 
 #include <cstddef>

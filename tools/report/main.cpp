@@ -1,4 +1,4 @@
-// ddprun-report: an HTML page with charts.
+// ddprun-report: an HTML page with charts, or a run's records as CSV.
 #include "tools/report/report.hpp"
 
 #include "cli/console/command_line.hpp"
@@ -9,34 +9,42 @@
 namespace ddprun::report {
 namespace {
 
-void declare(CLI::App& to, Request& request) {
+void declare(CLI::App& to, Request& request, std::string& csv) {
   to.footer(
       "Examples: ddprun report latest\n"
       "          ddprun report runs/quickstart-20261122-101500\n"
-      "          ddprun report runs/one-rank-* runs/two-ranks-* --out scaling.html --svg\n"
-      "The page is one file that opens offline. docs/reports.md describes what is on "
-      "it.");
+      "          ddprun report runs/one-rank-* runs/two-ranks-* --out scaling.html\n"
+      "          ddprun report runs/quickstart-20261122-101500 --csv steps.csv\n"
+      "The page is one file that opens offline. docs/reports.md describes what is on it, and the columns of --csv.");
   to.add_option(
         "paths", request.paths,
         "Run folders to compare (latest: the newest in runs), files of `ddprun bench --json`, or the folder of a "
         "comparison.")
       ->required()
       ->type_name("PATH");
-  to.add_option("--out", request.out,
-                "The file of the page. The default is report.html, in the given folder if there is one, otherwise in "
-                "the current one.")
-      ->type_name("FILE");
-  to.add_flag("--png", request.png, "Also write each chart as a PNG, into a folder next to the page.");
-  to.add_flag("--svg", request.svg, "Also write each chart as an SVG, into the same folder.");
+  auto* out =
+      to.add_option(
+            "--out", request.out,
+            "The file of the page. The default is report.html, in the given folder if there is one, otherwise in "
+            "the current one.")
+          ->type_name("FILE");
+  to.add_option("--csv", csv,
+                "Instead of a page, write every step of every rank of one run into this file, or steps.csv and "
+                "epochs.csv into this folder.")
+      ->excludes(out)
+      ->type_name("FILE|DIR");
 }
 
 ExitCode run_program(int argc, char** argv) {
   Request request;
+  std::string csv;
   CLI::App cli(std::string(console::about_tool("report")), "ddprun report");
-  declare(cli, request);
+  declare(cli, request, csv);
   if (const auto end = console::parse(cli, argc, argv)) return *end;
   for (std::string& path : request.paths) path = record::named_run(path);
-  for (const std::string& path : make(request)) std::printf("%s\n", path.c_str());
+  if (!csv.empty() && request.paths.size() > 1) throw Error(ExitCode::usage, "--csv: expected the folder of one run");
+  const auto made = csv.empty() ? std::vector{make(request)} : write_csv(request.paths[0], csv);
+  for (const std::string& path : made) std::printf("%s\n", path.c_str());
   return ExitCode::ok;
 }
 

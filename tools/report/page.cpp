@@ -2,11 +2,7 @@
 
 #include <algorithm>
 #include <boost/algorithm/string/replace.hpp>
-#include <boost/process/child.hpp>
-#include <boost/process/io.hpp>
-#include <boost/process/pipe.hpp>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -94,30 +90,11 @@ std::string specifications(const Page& page) {
   return boost::algorithm::replace_all_copy(all.dump(), "<", "\\u003c");
 }
 
-[[noreturn]] void fail_to_draw(const std::string& reason) {
-  throw Error(ExitCode::failure,
-              "cannot draw charts as PNG or SVG: " + reason +
-                  "; ./ddprun in a clone of ddprun installs what draws them, or set DDPRUN_CHARTS_PYTHON to a Python "
-                  "that has vl-convert-python 1.9");
-}
-
-std::vector<std::string> lines_of(std::istream& stream) {
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) {
-    if (!line.empty()) lines.push_back(line);
-  }
-  return lines;
-}
-
 }  // namespace
 
-std::string asset_path(const std::string& name) {
-  const std::filesystem::path program = console::this_program();
-  return (program.parent_path().parent_path() / "share" / "ddprun" / name).string();
-}
-
 std::string asset(const std::string& name) {
-  const std::string path = asset_path(name);
+  const std::filesystem::path program = console::this_program();
+  const std::string path = (program.parent_path().parent_path() / "share" / "ddprun" / name).string();
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     throw Error(ExitCode::failure, "cannot read " + path + ": " + std::generic_category().message(errno) +
@@ -141,27 +118,8 @@ std::string to_html(const Page& page) {
 }
 
 void write_page(const std::string& path, const Page& page) {
+  if (std::filesystem::is_directory(path)) throw Error(ExitCode::usage, path + ": is a folder; name a file in it");
   replace_file(path, to_html(page));
-}
-
-std::vector<std::string> draw_charts(const std::string& page, const std::string& folder,
-                                     const std::vector<std::string>& kinds) {
-  namespace bp = boost::process;
-  const char* chosen = std::getenv("DDPRUN_CHARTS_PYTHON");
-  const std::string python = chosen != nullptr && *chosen != '\0' ? chosen : DDPRUN_CHARTS_PYTHON;
-  if (python.empty()) fail_to_draw("Python was not found");
-  try {
-    bp::ipstream out, err;
-    bp::child child(python, asset_path("charts.py"), "draw", page, folder, kinds, bp::std_in<bp::null, bp::std_out> out,
-                    bp::std_err > err);
-    const std::vector<std::string> paths = lines_of(out), errors = lines_of(err);
-    child.wait();
-    if (child.exit_code() == 0) return paths;
-    // The last line is Python's exception.
-    fail_to_draw(python + ": " + (errors.empty() ? "exit code " + std::to_string(child.exit_code()) : errors.back()));
-  } catch (const bp::process_error& error) {
-    fail_to_draw("cannot start " + python + ": " + error.code().message());
-  }
 }
 
 }  // namespace ddprun::report

@@ -30,24 +30,16 @@ struct Page {
   std::vector<std::string> notices{};  // for the terminal: what the user must not miss on the page
 };
 
-// The path of a file in share/ddprun/, next to the program's bin/: the templates of pages and charts, and vega.js
-// (Vega, Vega-Lite and vega-embed, of the Python package vl-convert-python). The file may not exist.
-std::string asset_path(const std::string& name);
-// Its content. Throws Error(failure) that names a missing file and says how to install it.
+// The content of a file in share/ddprun/, next to the program's bin/: the templates of pages and charts, and vega.js
+// (Vega, Vega-Lite and vega-embed, of the Python package vl-convert-python). Throws Error(failure) that names a missing
+// file and says how to install it.
 std::string asset(const std::string& name);
 
 // The whole file. Throws as asset().
 std::string to_html(const Page& page);
 
 // Writes to_html() to `path`, whole or not at all. Throws Error(failure) with path and reason, also if an asset is
-// missing.
+// missing, and Error(usage) if the path is a folder.
 void write_page(const std::string& path, const Page& page);
-
-// Draws the charts of the file of a page in light colours, into <folder>/<number>-<title>.<kind> ("png", "svg"), and
-// returns the paths. Creates the folder if it is missing. It runs Python with vl-convert-python: the Python of the
-// environment variable DDPRUN_CHARTS_PYTHON, else the one that ddprun was built with. Throws Error(failure) with the
-// reason and advice, and then leaves no new file.
-std::vector<std::string> draw_charts(const std::string& page, const std::string& folder,
-                                     const std::vector<std::string>& kinds);
 
 }  // namespace ddprun::report

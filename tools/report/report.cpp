@@ -15,8 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path place_of(const Request& request) {
-  if (fs::is_directory(request.out))
-    throw Error(ExitCode::usage, "--out " + request.out + ": is a folder; name a file in it");
   if (!request.out.empty()) return request.out;
   const bool one_folder = request.paths.size() == 1 && fs::is_directory(request.paths[0]);
   return one_folder ? fs::path(request.paths[0]) / "report.html" : fs::path("report.html");
@@ -33,19 +31,6 @@ std::optional<std::string> page_made(const Request& request) {
                 folder.string() + ": has no report.html: the drawing library was missing when it was made");
   }
   return page.string();
-}
-
-// Returns the paths of the page and of its drawings.
-std::vector<std::string> with_drawings(const Request& request, const fs::path& place) {
-  std::vector<std::string> kinds, paths = {place.string()};
-  if (request.png) kinds.push_back("png");
-  if (request.svg) kinds.push_back("svg");
-  if (kinds.empty()) return paths;
-  fs::path folder = place;
-  folder.replace_filename(place.stem().string() + "-charts");
-  const auto drawings = draw_charts(place.string(), folder.string(), kinds);
-  paths.insert(paths.end(), drawings.begin(), drawings.end());
-  return paths;
 }
 
 }  // namespace
@@ -69,22 +54,16 @@ Page page_of(const std::vector<std::string>& paths) {
   return run_page(std::move(runs));
 }
 
-std::vector<std::string> write(const Request& request, const Page& page) {
+std::string make(const Request& request) {
   const fs::path place = place_of(request);
-  write_page(place.string(), page);
-  return with_drawings(request, place);
-}
-
-std::vector<std::string> make(const Request& request) {
   if (const auto made = page_made(request)) {
-    const fs::path place = place_of(request);
     if (place != *made) replace_file(place.string(), read_text(*made));
-    return with_drawings(request, place);
+    return place.string();
   }
   const Page page = page_of(request.paths);
-  const auto paths = write(request, page);
+  write_page(place.string(), page);
   for (const std::string& notice : page.notices) log::always(notice);
-  return paths;
+  return place.string();
 }
 
 }  // namespace ddprun::report

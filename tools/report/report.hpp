@@ -44,19 +44,25 @@ Page collectives_page(const std::string& run_dir, const CollectivesByRank& files
 struct Request {
   std::vector<std::string> paths;  // folders of runs, one folder of a comparison, or files of `ddprun bench --json`
   std::string out;                 // the page; empty: report.html in the given folder if it is one, else here
-  bool png = false, svg = false;   // also write each chart as a file
 };
 
 // The one of these pages that shows what is at the paths. Throws Error(usage) with the path if it has nothing to
 // report, or if runs and other files are mixed.
 Page page_of(const std::vector<std::string>& paths);
 
-// Writes the page, then the requested drawings, and returns the paths, the page first. The drawings go into the folder
-// <page's name without .html>-charts next to the page. Throws Error(failure); without its drawings, the page stays.
-std::vector<std::string> write(const Request& request, const Page& page);
+// Writes page_of(), and returns the path. The folder of a comparison already has its page: it is copied to `out`.
+// Throws as write_page().
+std::string make(const Request& request);
 
-// Writes page_of() with write(). The folder of a comparison already has its page: it is drawn, and copied to
-// `out`.
-std::vector<std::string> make(const Request& request);
+// A run's records as CSV (RFC 4180): a header, one line per record, lines end with CR LF; a figure that was not
+// measured is an empty field. Every step of every rank, by rank: "rank", then the keys of steps-rank<N>.jsonl.
+std::string steps_csv(const tools::Run& run);
+// The keys of epochs.jsonl, except the losses by rank.
+std::string epochs_csv(const tools::Run& run);
+
+// Writes the steps to `place`, or into an existing folder steps.csv and epochs.csv, and returns the paths. Throws
+// Error(usage) if the run cannot be read, Error(failure) with path and reason if a file cannot be written. Of a run
+// without a summary, it writes what is recorded so far, and logs a line that says so.
+std::vector<std::string> write_csv(const std::string& run_dir, const std::string& place);
 
 }  // namespace ddprun::report

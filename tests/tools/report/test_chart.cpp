@@ -83,7 +83,6 @@ TEST_CASE("a bar has a value label, and a NaN has no bar") {
   CHECK(spec["encoding"]["x"]["title"] == "time (ms)");
   CHECK(spec["encoding"]["y"]["scale"]["domain"] == json{"a", "b"});
   CHECK(spec["description"] == "a title");
-  CHECK(spec["usermeta"]["note"] == "a note");
 }
 
 TEST_CASE("the axis of bars starts at 0, or below for negative values, with space for labels") {

@@ -7,7 +7,6 @@
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
 #include "support/text.hpp"
-#include "support/variable.hpp"
 #include "tools/report/report.hpp"
 #include "tools/report/some_page.hpp"
 #include "tools/report/some_run.hpp"
@@ -30,10 +29,6 @@ json bench_row(const std::string& backend, int size, double median, bool in_plac
 std::string write_bench(const testing::TempDir& folder, const std::string& name, const std::vector<json>& rows) {
   return folder.write(
       name, json{{"ddprun_bench", 1}, {"environment", {{"host", "here"}, {"cores", 2}}}, {"rows", rows}}.dump());
-}
-
-std::size_t files_in(const fs::path& folder) {
-  return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
 }  // namespace
@@ -86,7 +81,7 @@ TEST_CASE("the page goes into the one given folder, else here, or to --out") {
   const testing::InTempDir folder;
   const std::string one = write_run(folder, "one", {}), two = write_run(folder, "two", {});
   const auto place = [](std::vector<std::string> paths, const std::string& out) {
-    return report::write({std::move(paths), out}, testing::some_page()).at(0);
+    return report::make({std::move(paths), out});
   };
   CHECK(place({one}, "") == one + "/report.html");
   CHECK(place({one, two}, "") == "report.html");
@@ -94,61 +89,19 @@ TEST_CASE("the page goes into the one given folder, else here, or to --out") {
   for (const auto& path : {one + "/report.html", std::string("report.html"), std::string("other.html")}) {
     CHECK(contains(testing::read_file(path), "<!doctype html>"));
   }
-  CHECK(error_of([&] { place({one}, two); }) == "2: --out " + two + ": is a folder; name a file in it");
+  CHECK(error_of([&] { place({one}, two); }) == "2: " + two + ": is a folder; name a file in it");
   CHECK(contains(error_of([&] { place({one}, "no/such/page.html"); }),
                  "1: cannot write no/such/page.html: there is no folder no/such"));
 }
 
-TEST_CASE("charts are drawn as PNG and SVG into a folder next to the page") {
-  const testing::InTempDir folder;
-  const auto paths = report::write({{}, "page.html", true, true}, testing::some_page());
-  REQUIRE(paths.size() == 1 + 2 * 10);
-  CHECK(paths[1] == "page-charts/01-total-time.png");
-  CHECK(testing::read_file(paths[1]).starts_with("\x89PNG"));
-  const std::string svg = testing::read_file(paths[2]);
-  CHECK(svg.starts_with("<svg"));
-  CHECK(contains(svg, ">Total time<"));
-  CHECK(contains(svg, ">25.74<"));
-  CHECK_FALSE(contains(svg, "<script"));
-  CHECK(files_in("page-charts") == 20);
-}
-
-TEST_CASE("the page of a comparison is drawn, and copied to --out") {
+TEST_CASE("the page of a comparison is copied to --out") {
   const testing::InTempDir folder;
   folder.write("compare.json", "{}");
-  CHECK(contains(error_of([] { report::make({{"."}, "", false, true}); }), "2: .: has no report.html"));
+  CHECK(contains(error_of([] { report::make({{"."}, ""}); }), "2: .: has no report.html"));
   report::write_page("report.html", testing::some_page());
   const std::string before = testing::read_file("report.html");
-  const auto paths = report::make({{"."}, "", false, true});
-  REQUIRE(paths.size() == 11);
-  CHECK(paths[0] == "./report.html");
-  CHECK(contains(testing::read_file(paths[1]), ">Total time<"));
-  CHECK(report::make({{"."}, "copy.html"}) == Row{"copy.html"});
+  CHECK(report::make({{"."}, ""}) == "./report.html");
+  CHECK(report::make({{"."}, "copy.html"}) == "copy.html");
   CHECK(testing::read_file("copy.html") == before);
   CHECK(testing::read_file("report.html") == before);
-}
-
-TEST_CASE("if charts cannot be drawn, one line gives advice, and there is no drawing, but the page") {
-  const testing::InTempDir folder;
-  const auto reason = [](const char* python) {
-    const testing::Variable variable("DDPRUN_CHARTS_PYTHON", python);
-    return error_of([] { report::write({{}, "page.html", true, false}, testing::some_page()); });
-  };
-  const std::string absent = reason("/nowhere/python");
-  CHECK(contains(absent, "1: cannot draw charts as PNG or SVG: cannot start /nowhere/python: No such file"));
-  CHECK(contains(absent, "./ddprun in a clone of ddprun installs what draws them"));
-  CHECK_FALSE(contains(absent, "\n"));
-  folder.write("python", "#!/bin/sh\necho one >&2\necho \"ModuleNotFoundError: No module\" >&2\nexit 1\n");
-  fs::permissions("python", fs::perms::owner_all);
-  CHECK(contains(reason("./python"), "./python: ModuleNotFoundError: No module; ./ddprun"));
-  CHECK(files_in(".") == 2);
-  fs::create_directories("page-charts/02-performance-gain.svg/in-the-way");
-  CHECK(contains(error_of([] {
-                   report::write({{}, "page.html", false, true}, testing::some_page());
-                 }),
-                 "02-performance-gain.svg is a folder"));
-  CHECK(files_in("page-charts") == 1);
-  folder.write("report.html", "<html>");
-  folder.write("compare.json", "{}");
-  CHECK(contains(error_of([] { report::make({{"."}, "", false, true}); }), "./report.html is not a page of ddprun"));
 }

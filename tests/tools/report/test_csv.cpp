@@ -6,7 +6,7 @@
 #include "support/error_of.hpp"
 #include "support/read_file.hpp"
 #include "support/text.hpp"
-#include "tools/export/export.hpp"
+#include "tools/report/report.hpp"
 #include "tools/report/some_run.hpp"
 
 using namespace ddprun;
@@ -15,8 +15,6 @@ using testing::error_of;
 namespace fs = std::filesystem;
 
 namespace {
-
-using exporter::ExportRequest;
 
 std::string line_of(const std::string& text, std::size_t number) {
   std::size_t begin = 0;
@@ -35,7 +33,7 @@ TEST_CASE("CSV has a line for every step of every rank, and empty fields for wha
     step.correct = 24;
     step.complete();
   };
-  const std::string text = exporter::steps_csv(tools::read_run(write_run(folder, "run", some)));
+  const std::string text = report::steps_csv(tools::read_run(write_run(folder, "run", some)));
   CHECK(line_of(text, 0) ==
         "rank,epoch,step,samples,loss,correct,accuracy,data,forward,backward,comm,optimizer,graph,total,throughput,"
         "scatter,replicate,gather,reduce,lr,scale,skipped");
@@ -47,47 +45,41 @@ TEST_CASE("CSV has a line for every step of every rank, and empty fields for wha
 
 TEST_CASE("CSV of epochs") {
   const testing::TempDir folder;
-  const std::string text = exporter::epochs_csv(tools::read_run(write_run(folder, "run", {})));
+  const std::string text = report::epochs_csv(tools::read_run(write_run(folder, "run", {})));
   CHECK(line_of(text, 0) ==
         "epoch,train.loss,train.accuracy,validation.loss,validation.accuracy,test.loss,test.accuracy,seconds");
   CHECK(line_of(text, 2) == "2,0.5,,,,0.55,0.7,");
 }
 
-TEST_CASE("an export writes to the given paths, and replaces an earlier export") {
+TEST_CASE("CSV goes to the given paths, and replaces older files") {
   const testing::InTempDir folder;
   const std::string run = write_run(folder, "run", {});
-  CHECK(exporter::export_run({run, "steps.csv", ""}) == std::vector<std::string>{"steps.csv"});
+  CHECK(report::write_csv(run, "steps.csv") == std::vector<std::string>{"steps.csv"});
   fs::create_directory("here");
-  CHECK(exporter::export_run({run, "here", ""}) == std::vector<std::string>{"here/steps.csv", "here/epochs.csv"});
+  folder.write("here/steps.csv", "old");
+  CHECK(report::write_csv(run, "here") == std::vector<std::string>{"here/steps.csv", "here/epochs.csv"});
   CHECK(testing::read_file("here/steps.csv") == testing::read_file("steps.csv"));
-  const auto once = exporter::export_run({run, "", "deep/logs"}), again = exporter::export_run({run, "", "deep/logs"});
-  CHECK(once == again);
-  CHECK(once.at(0).starts_with("deep/logs/events.out.tfevents."));
-  CHECK(std::distance(fs::directory_iterator("deep/logs"), fs::directory_iterator()) == 1);
 }
 
-TEST_CASE("an impossible export is refused with the reason") {
+TEST_CASE("CSV that cannot be written is refused with the reason") {
   const testing::InTempDir folder;
   const std::string run = write_run(folder, "run", {});
-  CHECK(contains(error_of([&] { exporter::export_run({run, "", ""}); }), "2: ddprun export: expected --csv"));
-  CHECK(contains(error_of([&] { exporter::export_run({"nowhere", "a.csv", ""}); }), "2: nowhere: no folder of a run"));
-  CHECK(contains(error_of([&] { exporter::export_run({run, "no/such/a.csv", ""}); }), "1: cannot write no/such/a.csv"));
-  folder.write("file", "");
-  CHECK(contains(error_of([&] { exporter::export_run({run, "", "file/logs"}); }), "1: cannot create folder file/logs"));
+  CHECK(contains(error_of([&] { report::write_csv("nowhere", "a.csv"); }), "2: nowhere: no folder of a run"));
+  CHECK(contains(error_of([&] { report::write_csv(run, "no/such/a.csv"); }), "1: cannot write no/such/a.csv"));
   folder.write("run/steps-rank1.jsonl", "{\n");
-  CHECK(contains(error_of([&] { exporter::export_run({run, "a.csv", ""}); }), "2: " + run + "/steps-rank1.jsonl:1: "));
+  CHECK(contains(error_of([&] { report::write_csv(run, "a.csv"); }), "2: " + run + "/steps-rank1.jsonl:1: "));
   fs::remove(run + "/steps-rank1.jsonl");
-  CHECK(contains(error_of([&] { exporter::export_run({run, "a.csv", ""}); }), "2: " + run + "/steps-rank1.jsonl"));
+  CHECK(contains(error_of([&] { report::write_csv(run, "a.csv"); }), "2: " + run + "/steps-rank1.jsonl"));
   CHECK_FALSE(fs::exists("a.csv"));
 }
 
-TEST_CASE("a run that was killed in the middle of a line is exported up to its last whole step") {
+TEST_CASE("CSV of a run that was killed in the middle of a line goes up to its last whole step") {
   const testing::InTempDir folder;
   const std::string run = write_run(folder, "run", {});
   fs::remove(run + "/summary.json");
   const std::string whole = testing::read_file(run + "/steps-rank1.jsonl");
   folder.write("run/steps-rank1.jsonl", whole.substr(0, whole.size() - 9));
-  exporter::export_run({run, "steps.csv", "logs"});
+  report::write_csv(run, "steps.csv");
   const std::string text = testing::read_file("steps.csv");
   CHECK(std::count(text.begin(), text.end(), '\n') == 1 + 2 * 5);
 }
