@@ -1,12 +1,8 @@
 // The use of a communicator: several at once, repeatedly, with no data, with unsupported requests.
 #include <algorithm>
-#include <cmath>
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <limits>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "tools/conformance/collective.hpp"
@@ -29,46 +25,17 @@ std::vector<TestCall> mixed_calls(const Settings& settings, const std::string& a
   return calls;
 }
 
-// Does a piece of work, immediately or when it is its turn.
-using Around = std::function<void(const std::function<void()>&)>;
-
 // Runs all calls, even if one fails, and returns the first error.
-std::string run_all(
-    Context& context, CommBackend& backend, const std::vector<TestCall>& calls, uint64_t seed,
-    const Around& around = [](const auto& work) { work(); }) {
+std::string run_all(Context& context, CommBackend& backend, const std::vector<TestCall>& calls, uint64_t seed) {
   std::string fault;
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    Checked checked;
-    around([&] { checked = run_checked(context, backend, calls[i], seed + i * 1000); });
+    const Checked checked = run_checked(context, backend, calls[i], seed + i * 1000);
     if (!fault.empty() || checked.fault.empty()) continue;
     fault =
         "call " + std::to_string(i) + " (" + name_of(calls[i].kind) + " " + describe(calls[i]) + "): " + checked.fault;
   }
   return fault;
 }
-
-// Two threads, 0 and 1, that alternate until one has left, also by an exception.
-class Turns {
- public:
-  void take(int which, const std::function<void()>& work) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return next_ == which || alone_; });
-    work();
-    next_ = 1 - which;
-    changed_.notify_all();
-  }
-  void leave() {
-    const std::lock_guard lock(mutex_);
-    alone_ = true;
-    changed_.notify_all();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int next_ = 0;
-  bool alone_ = false;
-};
 
 // "" if it throws Error(plugin), as every unsupported request must.
 std::string must_refuse(const std::string& what, const std::function<void()>& call) {
@@ -105,26 +72,16 @@ void several_under_way(Context& context) {
   }
 }
 
-// On a GPU one after another: libraries may not support two active communicators on one GPU, because the kernels of
-// each wait for peers and can block those of the other (NCCL's guide, "Using multiple NCCL communicators
-// concurrently").
 void two_communicators(Context& context) {
-  Turns turns;
   std::string faults[2];
   const auto work = [&](int which) {
-    const Around around = [&](const std::function<void()>& one) {
-      context.settings().capabilities.stream_ordered ? turns.take(which, one) : one();
-    };
     try {
-      std::unique_ptr<CommBackend> backend;
-      around([&] { backend = context.join({.channel = 1 + which}); });
+      const auto backend = context.join({.channel = 1 + which});
       const auto calls = mixed_calls(context.settings(), "auto", context.size(), which == 0 ? 150 : 120);
-      faults[which] = run_all(context, *backend, calls, 100'000 * static_cast<uint64_t>(which + 1), around);
-      turns.leave();
+      faults[which] = run_all(context, *backend, calls, 100'000 * static_cast<uint64_t>(which + 1));
       context.ranks().meet(1 + which);  // leave together, so that no rank reports a lost peer
     } catch (const std::exception& error) {
       faults[which] = error.what();
-      turns.leave();
     }
   };
   std::thread other(work, 1);
@@ -183,23 +140,6 @@ void repeats(Context& context, const std::string& algorithm) {
   context.digest(first.data(), first.size());
 }
 
-// A backend may treat NaN as it likes: the case reports its behaviour and does not judge it.
-void nan_of(Context& context, Op op) {
-  const auto dtype = common_dtype(context.settings(), "auto");
-  const std::size_t bytes = size_of(dtype);
-  std::string text;
-  for (int from = 0; from < context.size(); ++from) {
-    Buffer numbers(context.memory(), 2 * bytes);  // sent, received
-    store(dtype, {context.rank() == from ? std::numeric_limits<long double>::quiet_NaN() : 1.0L, 0}, numbers.data(), 0);
-    numbers.put();
-    context.wait(context.shared().allreduce(context.memory().call(numbers.at(0), numbers.at(bytes), 1, dtype, op)));
-    numbers.get();
-    const bool propagates = std::isnan(load(dtype, numbers.data(), 1).real);
-    text += (from > 0 ? ", " : "") + std::string(propagates ? "kept" : "lost") + " from rank " + std::to_string(from);
-  }
-  if (context.rank() == 0) context.note(text);
-}
-
 // For algorithms that need memory from alloc; the other cases use other memory.
 std::vector<std::string> algorithms_from_alloc(const Settings& settings) {
   std::vector<std::string> names;
@@ -237,7 +177,11 @@ void add_usage_cases(const World& world, std::vector<Case>& cases) {
   };
   add("hundreds of small collectives in a row, of varying sizes and kinds", many_small);
   add("four allreduces in flight at once", several_under_way);
-  add("two communicators at once, from two threads", two_communicators);
+  // Not on streams: libraries may not support two active communicators on one GPU, because the kernels of each wait for
+  // peers and can block those of the other (NCCL's guide, "Using multiple NCCL communicators concurrently").
+  if (!settings.capabilities.stream_ordered) {
+    add("two communicators at once, from two threads", two_communicators);
+  }
   add("null buffers with count 0", null_when_empty);
   add("what is not declared is refused", refuses_undeclared);
   add("an unknown option is refused", refuses_unknown_option);
@@ -251,11 +195,6 @@ void add_usage_cases(const World& world, std::vector<Case>& cases) {
       add("memory that the backend allocates under " + algorithm,
           [=](Context& context) { allocated_memory(context, algorithm); });
     }
-  }
-  const auto dtype = common_dtype(settings, "auto");
-  for (const Op op : {Op::sum, Op::min, Op::max}) {
-    if (!is_floating(dtype) || !takes(settings, "auto", dtype, op)) continue;
-    add(std::string("NaN under ") + name_of(op), [=](Context& context) { nan_of(context, op); });
   }
 }
 

@@ -42,7 +42,7 @@ ExitCode run_checks(const Suite& suite, const Tested& plugin, const CheckOptions
   std::cout << plugin.name << ' ' << plugin.version << (plugin.path.empty() ? "" : ", " + plugin.path) << std::endl;
   require_opening(suite);
   Printer printer(options, plugin);
-  bool any = false, stopped = false;
+  bool any = false;
   for (const Check& check : suite.checks) {
     if (!options.chooses(check.name)) continue;
     any = true;
@@ -50,14 +50,9 @@ ExitCode run_checks(const Suite& suite, const Tested& plugin, const CheckOptions
       std::cout << suite.what << ": " << check.name << '\n';
       continue;
     }
-    if (stopped) {
-      printer.add({suite.what, check.group, check.name, Result::State::not_run, kFailFast, {}});
-      continue;
-    }
     const std::string wrong = result_of(check, options.no_fork);
     const auto state = wrong.empty() ? Result::State::passed : Result::State::failed;
-    printer.add({suite.what, check.group, check.name, state, wrong, {}});
-    stopped = options.fail_fast && !wrong.empty();
+    printer.add({suite.what, check.group, check.name, state, wrong});
   }
   if (!any) throw Error(ExitCode::usage, kNoneChosen);
   if (options.list) return ExitCode::ok;

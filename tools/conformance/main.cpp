@@ -157,7 +157,6 @@ std::string identity_of(const Arguments& arguments, const Settings& settings) {
   };
   add("--large", settings.large);
   add("--list", settings.checks.list);
-  add("--fail-fast", settings.checks.fail_fast);
   add("--deadline", settings.deadline.count());
   add("--fault-deadline", arguments.fault_deadline_ms);
   add("--slack", arguments.slack_ms);
@@ -206,7 +205,7 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
   }
   Leftovers leftovers;
   CheckOptions output = settings.checks;
-  if ((job && !job->leads()) || output.list) output.junit = output.json = "";
+  if ((job && !job->leads()) || output.list) output.json = "";
   Printer report(output, {table.name, table.version, settings.plugin.path, settings.seed});
   const auto sink = [&](const Result& result) { report.add(result); };
   std::string stopped;

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <iomanip>
 #include <iostream>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/file.hpp"
 #include "tools/lib/statistics.hpp"
@@ -22,12 +20,6 @@ std::string indented(const std::string& text) {
   return result + '\n';
 }
 
-void require_folder(const std::string& option, const std::string& path) {
-  if (path.empty()) return;
-  const std::string missing = missing_folder(path);
-  if (!missing.empty()) throw Error(ExitCode::usage, option + " " + path + ": there is no folder " + missing);
-}
-
 const char* name_of(State state) {
   constexpr const char* kNames[] = {"passed", "failed", "not run"};
   return kNames[static_cast<std::size_t>(state)];
@@ -37,67 +29,19 @@ std::size_t count_of(const std::vector<Result>& results, State state) {
   return static_cast<std::size_t>(std::ranges::count(results, state, &Result::state));
 }
 
-// By this member, in the order in which its values first appear.
-using Groups = std::vector<std::pair<std::string, std::vector<Result>>>;
-Groups groups_by(std::string Result::*member, const std::vector<Result>& results) {
-  Groups groups;
-  for (const Result& one : results) {
-    auto group = std::ranges::find(groups, one.*member, &Groups::value_type::first);
-    if (group == groups.end()) group = groups.insert(group, {one.*member, {}});
-    group->second.push_back(one);
-  }
-  return groups;
-}
-
 std::size_t combinations_of(const std::vector<Skipped>& undeclared) {
   std::size_t sum = 0;
   for (const Skipped& one : undeclared) sum += one.combinations;
   return sum;
 }
 
-// XML has no character for most of the control characters.
-std::string escaped(const std::string& text) {
-  std::string xml;
-  for (const char c : text) {
-    switch (c) {
-      case '&': xml += "&amp;"; break;
-      case '<': xml += "&lt;"; break;
-      case '>': xml += "&gt;"; break;
-      case '"': xml += "&quot;"; break;
-      case '\n': xml += "&#10;"; break;
-      default: xml += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
-    }
-  }
-  return xml;
-}
-
-void write_counts(std::ostream& to, const std::vector<Result>& results) {
-  to << "tests=\"" << results.size() << "\" failures=\"" << count_of(results, State::failed)
-     << "\" errors=\"0\" skipped=\"" << count_of(results, State::not_run) << '"';
-}
-
-void write_case(std::ostream& to, const Result& one) {
-  to << "    <testcase classname=\"" << escaped(one.world + "." + one.group) << "\" name=\"" << escaped(one.name)
-     << '"';
-  if (one.state == State::passed) {
-    to << "/>\n";
-    return;
-  }
-  to << ">\n";
-  if (one.state == State::failed) {
-    const std::string first = one.text.substr(0, one.text.find('\n'));
-    to << "      <failure message=\"" << escaped(first) << "\">" << escaped(one.text) << "</failure>\n";
-  } else {
-    to << "      <skipped message=\"" << escaped("not run: " + one.text) << "\"/>\n";
-  }
-  to << "    </testcase>\n";
-}
-
 }  // namespace
 
 Printer::Printer(CheckOptions options, Tested plugin) : options_(std::move(options)), plugin_(std::move(plugin)) {
-  require_folder("--junit", options_.junit);
-  require_folder("--json", options_.json);
+  const std::string missing = options_.json.empty() ? "" : missing_folder(options_.json);
+  if (!missing.empty()) {
+    throw Error(ExitCode::usage, "--json " + options_.json + ": there is no folder " + missing);
+  }
 }
 
 void Printer::add(const Result& result) {
@@ -112,10 +56,14 @@ void Printer::skip(const std::string& what, std::size_t combinations) {
 }
 
 void Printer::end_world(const std::string& world) {
-  std::vector<Result> run;
-  std::ranges::copy_if(results_, std::back_inserter(run),
-                       [&](const Result& one) { return one.world == world && one.state != State::not_run; });
-  for (const auto& [group, results] : groups_by(&Result::group, run)) {
+  std::vector<std::pair<std::string, std::vector<Result>>> groups;  // in the order in which they first appear
+  for (const Result& one : results_) {
+    if (one.world != world || one.state == State::not_run) continue;
+    auto group = std::ranges::find(groups, one.group, [](const auto& named) { return named.first; });
+    if (group == groups.end()) group = groups.insert(group, {one.group, {}});
+    group->second.push_back(one);
+  }
+  for (const auto& [group, results] : groups) {
     const std::size_t failed = count_of(results, State::failed);
     std::cout << std::left << std::setw(20) << world << std::setw(24) << group << std::right << std::setw(6)
               << results.size() - failed << " passed";
@@ -128,7 +76,6 @@ void Printer::end_world(const std::string& world) {
 ExitCode Printer::close() {
   std::map<std::pair<std::string, std::string>, std::size_t> left_out;  // cases not run, by world and reason
   for (const Result& one : results_) {
-    for (const auto& note : one.notes) std::cout << "note: " << one.world << ": " << one.name << ": " << note << '\n';
     if (one.state == State::not_run) ++left_out[{one.world, one.text}];
   }
   for (const Skipped& one : undeclared_) std::cout << "skipped: " << one.what << '\n';
@@ -140,33 +87,18 @@ ExitCode Printer::close() {
             << " skipped";
   if (not_run > 0) std::cout << ", " << not_run << " not run";
   std::cout << std::endl;
-  if (!options_.junit.empty()) replace_file(options_.junit, junit_of(plugin_, results_));
   if (!options_.json.empty()) replace_file(options_.json, json_of(plugin_, results_, undeclared_));
   return failed == 0 ? ExitCode::ok : ExitCode::gate;
-}
-
-std::string junit_of(const Tested& plugin, const std::vector<Result>& results) {
-  std::ostringstream to;
-  to << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"" << escaped("conformance of " + plugin.name)
-     << "\" ";
-  write_counts(to, results);
-  to << ">\n";
-  for (const auto& [world, of_world] : groups_by(&Result::world, results)) {
-    to << "  <testsuite name=\"" << escaped(world) << "\" ";
-    write_counts(to, of_world);
-    to << ">\n";
-    for (const Result& one : of_world) write_case(to, one);
-    to << "  </testsuite>\n";
-  }
-  to << "</testsuites>\n";
-  return to.str();
 }
 
 std::string json_of(const Tested& plugin, const std::vector<Result>& results, const std::vector<Skipped>& undeclared) {
   using nlohmann::ordered_json;
   const auto json_of_case = [](const Result& one) {
-    return ordered_json{{"world", one.world},          {"group", one.group}, {"name", one.name},
-                        {"state", name_of(one.state)}, {"text", one.text},   {"notes", one.notes}};
+    return ordered_json{{"world", one.world},
+                        {"group", one.group},
+                        {"name", one.name},
+                        {"state", name_of(one.state)},
+                        {"text", one.text}};
   };
   const auto json_of_skipped = [](const Skipped& one) {
     return ordered_json{{"what", one.what}, {"combinations", one.combinations}};

@@ -1,4 +1,4 @@
-// The options and the results of a suite: on the command line, printed, and as files for other programs.
+// The options and the results of a suite: on the command line, printed, and as a file for other programs.
 #pragma once
 
 #include <algorithm>
@@ -18,10 +18,8 @@ struct CheckOptions {
   std::vector<std::string> excludes;  // no name with one of these texts
   bool list = false;                  // print the names, run none
   bool verbose = false;
-  bool fail_fast = false;  // run nothing after the first failure
-  bool no_fork = false;    // run in this process, and never end it for being slow: for a debugger
-  std::string junit;       // file for the results as JUnit XML; "": none
-  std::string json;        // file for the results as JSON; "": none
+  bool no_fork = false;  // run in this process, and never end it for being slow: for a debugger
+  std::string json;      // file for the results as JSON; "": none
 
   bool chooses(const std::string& name) const {
     const auto in_name = [&](const std::string& text) { return name.find(text) != std::string::npos; };
@@ -29,8 +27,6 @@ struct CheckOptions {
   }
 };
 
-// Why a check was not run.
-inline constexpr const char* kFailFast = "a check failed before, and --fail-fast is given";
 inline constexpr const char* kNoneChosen =
     "--filter, --exclude: no check is left; --list without them prints all names";
 
@@ -39,10 +35,8 @@ inline void add_check_options(CLI::App& to, CheckOptions& options) {
                         "Run only checks with this text in their name. May be repeated.");
   console::add_repeated(to, "--exclude", options.excludes, "TEXT",
                         "Run no check with this text in its name. May be repeated.");
-  to.add_flag("--fail-fast", options.fail_fast, "Run nothing more after the first failure.");
   to.add_flag("--no-fork", options.no_fork,
               "Run in this process, with ranks as threads, and end nothing for being slow, as a debugger needs it.");
-  to.add_option("--junit", options.junit, "Write the results to this file as JUnit XML.")->type_name("FILE");
   to.add_option("--json", options.json, "Write the results to this file as JSON.")->type_name("FILE");
   to.add_flag("--list", options.list, "Print the names of the checks, and run none.");
   to.add_flag("--verbose", options.verbose,
@@ -56,7 +50,6 @@ struct Result {
   std::string name;
   State state = State::passed;
   std::string text;  // failed: the errors, one per line; not run: why
-  std::vector<std::string> notes;
 };
 
 // Combinations that are not tested, because of the plugin or the machine.
@@ -73,17 +66,14 @@ struct Tested {
   std::optional<uint64_t> seed;  // of drawn sizes
 };
 
-// One <testsuite> for each world, in which the name of a test case is unique. A case that was not run has <skipped>,
-// with a message that starts with "not run: ".
-std::string junit_of(const Tested& plugin, const std::vector<Result>& results);
 // {"plugin", "version", "path", "seed", "passed", "failed", "skipped", "not_run", "cases": [{"world", "group", "name",
-// "state", "text", "notes"}], "undeclared": [{"what", "combinations"}]}
+// "state", "text"}], "undeclared": [{"what", "combinations"}]}
 std::string json_of(const Tested& plugin, const std::vector<Result>& results, const std::vector<Skipped>& undeclared);
 
 // Prints and counts results.
 class Printer {
  public:
-  // Throws Error(usage) if a file of the options would be in a folder that does not exist, so that it costs no run.
+  // Throws Error(usage) if the file of the results would be in a folder that does not exist, so that it costs no run.
   Printer(CheckOptions options, Tested plugin);
 
   void add(const Result& result);
@@ -91,8 +81,8 @@ class Printer {
   void skip(const std::string& what, std::size_t combinations);
   // Prints the table lines of a world, in the order in which its groups first appeared.
   void end_world(const std::string& world);
-  // Prints notes, skips and the counts, and writes the files. The exit code of the suite: ok or gate. Throws
-  // Error(failure) if a file cannot be written.
+  // Prints skips and the counts, and writes the file. The exit code of the suite: ok or gate. Throws
+  // Error(failure) if the file cannot be written.
   ExitCode close();
 
  private:

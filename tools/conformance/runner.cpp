@@ -21,12 +21,10 @@ using testing::Outcome;
 
 // What one rank reported about one case.
 struct CaseReport {
-  bool started = false;
   bool passed = false;
   std::string digest;
   std::string failure;
   bool slow = false;  // the failure is only that it took a little too long
-  std::vector<std::string> notes;
 
   bool ended() const { return passed || !failure.empty(); }
 };
@@ -41,11 +39,9 @@ std::map<std::size_t, CaseReport> reports_by(const Outcome& outcome) {
     std::getline(words >> kind >> index, text, '\0');
     text.erase(0, 1);  // the blank
     CaseReport& reported = cases[index];
-    if (kind == "start") reported.started = true;
     if (kind == "pass") reported.passed = true, reported.digest = text;
     if (kind == "fail" || kind == "slow") reported.failure = text;
     if (kind == "slow") reported.slow = true;
-    if (kind == "note") reported.notes.push_back(text);
   }
   return cases;
 }
@@ -74,10 +70,7 @@ class WorldRun {
       if (first > 0 && !settings.checks.verbose) log::set_level(log::Level::warning);
       {
         Context context(settings, rank);
-        for (std::size_t i = first; i < last; ++i) {
-          context.run(i, cases[i].body);
-          if (settings.checks.fail_fast && i + 1 < last && context.has_failed_anywhere()) break;
-        }
+        for (std::size_t i = first; i < last; ++i) context.run(i, cases[i].body);
       }
       if (!settings.checks.no_fork) alarm(kCaseSeconds);  // time for leaving the world
     };
@@ -93,12 +86,9 @@ class WorldRun {
     reported_ = tools::each(outcomes_, reports_by);
   }
 
-  // The number of cases with a verdict: up to and including the one that a rank did not survive, or that ended the
-  // world because of --fail-fast.
+  // The number of cases with a verdict: up to and including the one that a rank did not survive.
   std::size_t done(std::size_t last) {
     for (std::size_t i = first_; i < last; ++i) {
-      const auto started = [&](auto& of_rank) { return of_rank[i].started; };
-      if (i > first_ && std::none_of(reported_.begin(), reported_.end(), started)) return i;
       for (int rank = 0; rank < size_; ++rank) {
         if (!outcomes_[rank].ok() && !reported_[rank][i].ended()) return i + 1;
       }
@@ -108,11 +98,7 @@ class WorldRun {
 
   Result result(std::size_t index) {
     const Case& the_case = cases_[index];
-    Result result{world_, the_case.group, the_case.name, Result::State::passed, "", {}};
-    for (int rank = 0; rank < size_; ++rank) {
-      const CaseReport& reported = reported_[rank][index];
-      result.notes.insert(result.notes.end(), reported.notes.begin(), reported.notes.end());
-    }
+    Result result{world_, the_case.group, the_case.name, Result::State::passed, ""};
     std::string wrong = failures_of(index);
     if (wrong.empty()) wrong = different_digests(index);
     if (!wrong.empty()) result.state = Result::State::failed, result.text = wrong;
@@ -195,13 +181,12 @@ void join_single(const Settings& settings) {
 }  // namespace
 
 void leave_out(const World& world, std::span<const Case> cases, const std::string& why, const Sink& sink) {
-  for (const Case& one : cases) sink({world.name(), one.group, one.name, Result::State::not_run, why, {}});
+  for (const Case& one : cases) sink({world.name(), one.group, one.name, Result::State::not_run, why});
 }
 
 std::string run_cases(const World& world, const std::vector<Case>& cases, Leftovers& leftovers, const Sink& sink) {
   constexpr int kMostBroken = 8;
   constexpr int kTries = 3;  // of a case that is only slow
-  const bool fail_fast = world.settings.checks.fail_fast;
   int tries = 0;
   int broken = 0;
   std::string wrong_at_end, stopped;
@@ -220,19 +205,16 @@ std::string run_cases(const World& world, const std::vector<Case>& cases, Leftov
     for (std::size_t i = first; i < done; ++i) {
       const Result result = run.result(i);
       sink(result);
-      if (result.state != Result::State::failed) continue;
-      if (fail_fast) stopped = kFailFast;
-      if (cases[i].required) stopped = "\"" + cases[i].name + "\" failed";
+      if (result.state == Result::State::failed && cases[i].required) stopped = "\"" + cases[i].name + "\" failed";
     }
     const std::string wrong = run.wrong_at_end(done);
     if (!wrong.empty()) add_line(wrong_at_end, "after \"" + cases[done - 1].name + "\": " + wrong);
-    if (!wrong.empty() && fail_fast) stopped = kFailFast;
     if (done < last) ++broken;
     first = done;
     if (!stopped.empty()) leave_out(world, std::span(cases).subspan(first), stopped, sink);
   }
   const auto state = wrong_at_end.empty() ? Result::State::passed : Result::State::failed;
-  sink({world.name(), "end", "the ranks end and leave nothing behind", state, wrong_at_end, {}});
+  sink({world.name(), "end", "the ranks end and leave nothing behind", state, wrong_at_end});
   return stopped;
 }
 

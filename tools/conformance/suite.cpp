@@ -73,26 +73,10 @@ void Context::digest(const void* data, std::size_t bytes) {
   }
 }
 
-bool Context::has_failed_anywhere() {
-  struct Verdict {
-    uint64_t failed, digest;
-  };
-  const Verdict mine{failed_, digest_};
-  std::vector<Verdict> all(static_cast<std::size_t>(size()));
-  try {
-    rank_.allgather(&mine, sizeof mine, all.data(), testing::Exchange::kChannels - 1);
-  } catch (const std::runtime_error&) {  // a rank is gone
-    return true;
-  }
-  return std::any_of(all.begin(), all.end(),
-                     [&](const Verdict& one) { return one.failed != 0 || one.digest != digest_; });
-}
-
 void Context::run(std::size_t index, const std::function<void(Context&)>& body) {
   index_ = index;
   failed_ = false;
   digest_ = 0xcbf29ce484222325;
-  report("start", "");
   if (!settings_.checks.no_fork) alarm(kCaseSeconds);
   spy::take_faults();
   body(*this);

@@ -95,18 +95,14 @@ class Context {
   }
   // Fails unless `took` is at most `latest`. The runner repeats a case in its own world that is only a little too slow.
   void judge_time(const std::string& what, milliseconds took, milliseconds latest);
-  void note(const std::string& text) { report("note", text); }
   // A result that must have the same bits on every rank.
   void digest(const void* data, std::size_t bytes);
 
-  // For --fail-fast: true if the case has failed on any rank. Collective, unless a rank is gone.
-  bool has_failed_anywhere();
-
-  // Runs one case and reports its start and its verdict to the parent.
+  // Runs one case and reports its verdict to the parent.
   void run(std::size_t index, const std::function<void(Context&)>& body);
 
  private:
-  // One record: "start 12", "pass 12 <digest>", "fail 12 <text>", "slow 12 <text>", "note 12 <text>".
+  // One record: "pass 12 <digest>", "fail 12 <text>", "slow 12 <text>".
   void report(const std::string& kind, const std::string& text) {
     rank_.report(kind + " " + std::to_string(index_) + " " + text);
   }
@@ -206,7 +202,7 @@ void change_after_call(std::function<void(ddprun_collective&)> change);
 using Sink = std::function<void(const Result&)>;
 
 // Runs the cases in one world, and starts a new world after a case that broke it; `sink` gets each result immediately.
-// Returns "", or why the suite should run nothing more: a required case failed, or any case with --fail-fast.
+// Returns "", or why the suite should run nothing more: a required case failed.
 // It forks, so the caller must have only one thread.
 std::string run_cases(const World& world, const std::vector<Case>& cases, Leftovers& leftovers, const Sink& sink);
 // Passes the cases to the sink as not run.

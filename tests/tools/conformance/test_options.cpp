@@ -36,22 +36,6 @@ TEST_CASE("if the ranks cannot join, one case fails and nothing else is run") {
   CHECK_MESSAGE(lines_of(result.out) < 40, result.out);
 }
 
-TEST_CASE("--fail-fast runs nothing after the first failure, and counts what it did not run") {
-  const Words some = {"--as",     "processes", "--filter", "barrier", "--filter", "float32 sum with drawn",
-                      "--filter", "death"};
-  Words first = some;
-  first.push_back("--fail-fast");
-  const ProcessResult all = run_faulty("wrong_at_some_counts", some);
-  const ProcessResult fast = run_faulty("wrong_at_some_counts", first);
-  CHECK(all.code == 6);
-  CHECK(fast.code == 6);
-  CHECK_MESSAGE(!contains(all.out, "not run"), all.out);
-  CHECK_MESSAGE(!contains(all.out, " 1 failed"), all.out);
-  CHECK_MESSAGE(contains(fast.out, " 1 failed, "), fast.out);
-  CHECK_MESSAGE(contains(fast.out, " cases: a check failed before, and --fail-fast is given\n"), fast.out);
-  CHECK_MESSAGE(!contains(fast.out, "FAILED  world 2 processes: end"), fast.out);
-}
-
 TEST_CASE("--exclude leaves cases out, also of those that --filter chooses") {
   const ProcessResult list = run_faulty("", {"--list", "--filter", "death", "--exclude", "while joining"});
   CHECK(list.code == 0);
@@ -62,37 +46,32 @@ TEST_CASE("--exclude leaves cases out, also of those that --filter chooses") {
   CHECK_MESSAGE(contains(none.err, "--filter, --exclude: no check is left"), none.err);
 }
 
-TEST_CASE("--junit and --json write every result") {
+TEST_CASE("--json writes every result") {
   const TempDir folder;
-  const std::string junit = folder.path() / "results.xml", json = folder.path() / "results.json";
-  const ProcessResult result = run_faulty("error_lines", {"--as", "processes", "--fail-fast", "--filter",
-                                                          "one rank stays away", "--junit", junit, "--json", json});
+  const std::string json = folder.path() / "results.json";
+  const ProcessResult result =
+      run_faulty("error_lines", {"--as", "processes", "--filter", "auto, one rank stays away", "--json", json});
   CHECK(result.code == 6);
   const Json all = Json::parse(read_file(json));
   CHECK(all.at("plugin") == "faulty");
   CHECK(all.at("seed") == 1);
-  CHECK(all.at("failed") == 1);
-  CHECK(all.at("not_run") > 0);
+  CHECK(all.at("failed") > 0);
+  CHECK(all.at("not_run") == 0);
   CHECK(all.at("undeclared").size() > 0);
-  std::size_t failed = 0;
+  int64_t failed = 0;
   for (const auto& one : all.at("cases")) {
     if (one.at("state") != "failed") continue;
     ++failed;
     CHECK(one.at("world") == "world 2 processes");
     CHECK(contains(one.at("text"), "last_error has several lines"));
   }
-  CHECK(failed == 1);
-  const std::string xml = read_file(junit);
-  CHECK_MESSAGE(contains(xml, "<testsuite name=\"world 2 processes\" tests=\""), xml);
-  CHECK_MESSAGE(contains(xml, " failures=\"1\" errors=\"0\" "), xml);
-  CHECK_MESSAGE(contains(xml, "<failure message=\"rank "), xml);
-  CHECK_MESSAGE(contains(xml, "<skipped message=\"not run: "), xml);
+  CHECK(failed == all.at("failed"));
 }
 
 TEST_CASE("a file of results that cannot be written is refused before a case is run") {
-  const ProcessResult result = run_faulty("", {"--junit", "/nowhere/results.xml"});
+  const ProcessResult result = run_faulty("", {"--json", "/nowhere/results.json"});
   CHECK(result.code == 2);
-  CHECK_MESSAGE(contains(result.err, "--junit /nowhere/results.xml: there is no folder /nowhere"), result.err);
+  CHECK_MESSAGE(contains(result.err, "--json /nowhere/results.json: there is no folder /nowhere"), result.err);
   CHECK_MESSAGE(!contains(result.out, "passed"), result.out);
 }
 
@@ -140,12 +119,12 @@ TEST_CASE("DDPRUN_NO_DEEPBIND=1 loads a plugin under AddressSanitizer, which ref
 TEST_CASE("data sets have the same options") {
   const TempDir folder;
   const std::string json = folder.path() / "results.json";
-  const ProcessResult result = conformance({"--dataset", DDPRUN_FAULTY, "--option", "fault=counts_calls", "--fail-fast",
-                                            "--exclude", "buffers: ", "--json", json});
+  const ProcessResult result = conformance(
+      {"--dataset", DDPRUN_FAULTY, "--option", "fault=counts_calls", "--exclude", "buffers: ", "--json", json});
   CHECK(result.code == 6);
   const Json all = Json::parse(read_file(json));
-  CHECK(all.at("failed") == 1);
-  CHECK(all.at("not_run").get<int>() + all.at("passed").get<int>() == 9);
+  CHECK(all.at("failed").get<int>() > 0);
+  CHECK(all.at("failed").get<int>() + all.at("passed").get<int>() == 10);
   CHECK(!contains(read_file(json), "buffers: "));
 }
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "support/read_file.hpp"
 #include "tools/conformance/suite.hpp"
 
 using namespace ddprun::conformance;
@@ -15,10 +16,8 @@ using State = Result::State;
 
 namespace {
 
-std::vector<Result> results_of(const std::vector<Case>& cases, const TempDir& shared_memory = TempDir(),
-                               bool fail_fast = false) {
+std::vector<Result> results_of(const std::vector<Case>& cases, const TempDir& shared_memory = TempDir()) {
   Settings settings;
-  settings.checks.fail_fast = fail_fast;
   settings.plugin = ddprun::plugin::Registry({}).comm(DDPRUN_GOOD_FAKE);
   settings.capabilities = ddprun::comm::capabilities_of(*settings.plugin.table);
   Leftovers leftovers(shared_memory.path());
@@ -109,18 +108,19 @@ TEST_CASE("a rank that should die and survives fails its case; one that dies pas
 
 TEST_CASE("files and segments that a rank leaves behind are found") {
   const TempDir shared_memory;
-  const std::string shared = shared_memory.path() / "segment";
+  const TempDir folder;
+  const std::string shared = shared_memory.path() / "segment", id = folder.path() / "id";
   const auto results = results_of({simple("litters",
                                           [&](Context& context) {
                                             if (context.rank() != 0) return;
                                             std::ofstream(std::string(std::getenv("TMPDIR")) + "/litter") << "x";
                                             std::ofstream(shared) << "x";
-                                            context.note(std::to_string(shmget(IPC_PRIVATE, 4096, 0600)));
+                                            std::ofstream(id) << shmget(IPC_PRIVATE, 4096, 0600);
                                           })},
                                   shared_memory);
   const Result& end = results.back();
   CHECK(end.state == State::failed);
-  const int segment = std::stoi(results[0].notes.at(0));
+  const int segment = std::stoi(ddprun::testing::read_file(id));
   CHECK(end.text.find("/litter") != std::string::npos);
   CHECK(end.text.find(shared) != std::string::npos);
   CHECK(end.text.find("System V segment " + std::to_string(segment) + " of 4096 bytes") != std::string::npos);
@@ -136,20 +136,6 @@ TEST_CASE("a segment that the kernel will remove is not left behind") {
   shmctl(segment, IPC_RMID, nullptr);
   CHECK(found().empty());
   shmdt(attached);
-}
-
-TEST_CASE("--fail-fast runs nothing more after a world that left something behind") {
-  const TempDir shared_memory;
-  const std::string file = shared_memory.path() / "litter";
-  Case litters = simple("litters", [&](Context& context) {
-    if (context.rank() == 0) std::ofstream(file) << "x";
-  });
-  litters.own_world = true;
-  const auto results = results_of({litters, simple("two", use)}, shared_memory, true);
-  REQUIRE(results.size() == 3);
-  CHECK(results[0].state == State::passed);
-  CHECK(results[1].state == State::not_run);
-  CHECK(results[2].state == State::failed);
 }
 
 TEST_CASE("after a failed case that the others need, none is run") {
