@@ -10,8 +10,8 @@
 #include "ddprun/error.hpp"
 #include "launch/world.hpp"
 #include "record/environment.hpp"
+#include "tools/bench/benchmark.hpp"
 #include "tools/bench/plan.hpp"
-#include "tools/lib/benchmark.hpp"
 
 namespace ddprun::bench {
 

@@ -12,7 +12,7 @@
 
 #include "comm/call.hpp"
 #include "plugin/registry.hpp"
-#include "tools/lib/benchmark.hpp"
+#include "tools/bench/benchmark.hpp"
 
 namespace ddprun::bench {
 

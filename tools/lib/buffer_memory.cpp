@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "ddprun/comm_backend.hpp"
+
 namespace ddprun::tools {
 
 BufferMemory::BufferMemory(int device) {

@@ -18,9 +18,9 @@
 
 namespace ddprun::comm {
 
-// Each call has its own `seed`. Floating values are small integers (for product: powers of two), so that sum, min, max
-// and product are exact in every order and dtype. An average may be off by its roundings (Higham, Accuracy and
-// Stability of Numerical Algorithms, 2nd ed., lemma 3.1). Integers use all their bits. Any thread.
+// Each call has its own `seed`. The numbers are small integers (for product: 1 and -1), so that sum, min, max and
+// product are exact in every order and dtype, for up to 256 ranks; int8 and uint8 may wrap. An average may be off by
+// its roundings (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., lemma 3.1). Any thread.
 struct Pattern {
   DType dtype = DType::float32;
   Op op = Op::sum;

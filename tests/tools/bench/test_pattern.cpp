@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "tools/lib/benchmark.hpp"
+#include "tools/bench/benchmark.hpp"
 
 namespace ddprun::comm {
 namespace {

@@ -5,7 +5,7 @@
 #include "comm/call.hpp"
 #include "comm/joined.hpp"
 #include "comm/plugin_backend.hpp"
-#include "tools/lib/benchmark.hpp"
+#include "tools/bench/benchmark.hpp"
 
 namespace ddprun::comm {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/lib/benchmark.hpp"
+#include "tools/bench/benchmark.hpp"
 
 #include <algorithm>
 #include <cmath>
