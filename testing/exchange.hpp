@@ -1,5 +1,5 @@
-// An out-of-band allgather of a test's ranks. By default it goes through shared memory that is created before the fork,
-// so that a backend can be tested without the launcher's store.
+// An out-of-band allgather of a test's ranks, through shared memory that is created before the fork, so that a backend
+// can be tested without the launcher's store.
 #pragma once
 
 #include <sys/mman.h>
@@ -20,9 +20,19 @@ namespace ddprun::testing {
 class Exchange {
  public:
   static constexpr int kChannels = 8;  // threads of a rank that can gather at once, one per channel
+  static constexpr std::size_t kMaxBytes = 1 << 16;  // of one rank's contribution
 
-  explicit Exchange(int size) : size_(size) {}
-  virtual ~Exchange() = default;
+  explicit Exchange(int size) : size_(size), bytes_(sizeof(Shared) + posts(size) * sizeof(Post)) {
+    memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory_ == MAP_FAILED) throw std::runtime_error("exchange: mmap failed");
+    new (memory_) Shared;
+    for (std::size_t i = 0; i < posts(size); ++i)
+      new (first_post() + i) Post;  // writes only the header: other pages stay unused
+  }
+  ~Exchange() { munmap(memory_, bytes_); }
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
   // Gathers `bytes` bytes of every rank into recv (size * bytes), in rank order. `round` counts a rank's gathers on
   // this channel from 1; only one thread of a rank at a time uses a channel. Throws std::runtime_error at the deadline,
   // after give_up(), and if the ranks have different sizes.
@@ -47,36 +57,7 @@ class Exchange {
     }
   }
   // Ends all waiting, now and later, because a rank is gone. Any process, any thread.
-  virtual void give_up() = 0;
-
- protected:
-  int size() const { return size_; }
-
- private:
-  virtual void post(int channel, int rank, uint32_t round, std::string_view bytes) = 0;
-  // What this rank has posted; nothing if it has not come within a moment.
-  virtual std::optional<std::string> find(int channel, int rank, uint32_t round) = 0;
-  virtual bool has_given_up() = 0;
-
-  int size_;
-};
-
-class SharedExchange : public Exchange {
- public:
-  static constexpr std::size_t kMaxBytes = 1 << 16;  // of one rank's contribution
-
-  explicit SharedExchange(int size) : Exchange(size), bytes_(sizeof(Shared) + posts(size) * sizeof(Post)) {
-    memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory_ == MAP_FAILED) throw std::runtime_error("exchange: mmap failed");
-    new (memory_) Shared;
-    for (std::size_t i = 0; i < posts(size); ++i)
-      new (first_post() + i) Post;  // writes only the header: other pages stay unused
-  }
-  ~SharedExchange() override { munmap(memory_, bytes_); }
-  SharedExchange(const SharedExchange&) = delete;
-  SharedExchange& operator=(const SharedExchange&) = delete;
-
-  void give_up() override { shared().given_up.store(true, std::memory_order_release); }
+  void give_up() { shared().given_up.store(true, std::memory_order_release); }
 
  private:
   struct alignas(64) Shared {
@@ -89,7 +70,7 @@ class SharedExchange : public Exchange {
   };
   static_assert(std::atomic<uint32_t>::is_always_lock_free, "atomics with locks do not work between processes");
 
-  void post(int channel, int rank, uint32_t round, std::string_view bytes) override {
+  void post(int channel, int rank, uint32_t round, std::string_view bytes) {
     if (channel < 0 || channel >= kChannels)
       throw std::runtime_error("exchange: no channel " + std::to_string(channel));
     if (bytes.size() > kMaxBytes) {
@@ -101,21 +82,23 @@ class SharedExchange : public Exchange {
     bytes.copy(mine.data, bytes.size());
     mine.round.store(round, std::memory_order_release);
   }
-  std::optional<std::string> find(int channel, int rank, uint32_t round) override {
+  // What this rank has posted; nothing if it has not come within a moment.
+  std::optional<std::string> find(int channel, int rank, uint32_t round) {
     const Post& theirs = post_of(channel, rank, round);
     if (theirs.round.load(std::memory_order_acquire) == round) return std::string(theirs.data, theirs.bytes);
     std::this_thread::sleep_for(std::chrono::microseconds(50));
     return std::nullopt;
   }
-  bool has_given_up() override { return shared().given_up.load(std::memory_order_acquire); }
+  bool has_given_up() { return shared().given_up.load(std::memory_order_acquire); }
 
   static std::size_t posts(int size) { return static_cast<std::size_t>(kChannels) * 2 * size; }
   Shared& shared() const { return *static_cast<Shared*>(memory_); }
   Post* first_post() const { return reinterpret_cast<Post*>(static_cast<char*>(memory_) + sizeof(Shared)); }
   Post& post_of(int channel, int rank, uint32_t round) const {
-    return first_post()[(static_cast<std::size_t>(channel) * 2 + round % 2) * size() + rank];
+    return first_post()[(static_cast<std::size_t>(channel) * 2 + round % 2) * size_ + rank];
   }
 
+  int size_;
   std::size_t bytes_;
   void* memory_ = nullptr;
 };

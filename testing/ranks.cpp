@@ -66,7 +66,7 @@ class World {
         as_(as),
         deadline_(placement.fork ? Clock::now() + deadline : Clock::time_point::max()),
         placement_(std::move(placement)),
-        exchange_(placement_.exchange ? placement_.exchange : std::make_shared<SharedExchange>(size)),
+        exchange_(size),
         outcomes_(size),
         streams_(size) {}
 
@@ -92,8 +92,6 @@ class World {
     std::string text;  // read, but not yet a whole frame
   };
 
-  int world() const { return placement_.world > 0 ? placement_.world : size_; }
-
   Child& child_of(int rank) { return children_[as_ == As::processes ? rank : 0]; }
 
   void start(const std::function<void(Rank&)>& body) {
@@ -114,7 +112,7 @@ class World {
       children_.push_back({.pid = pid});
     }
     for (int rank = 0; rank < size_; ++rank) {
-      outcomes_[rank].rank = placement_.first + rank;
+      outcomes_[rank].rank = rank;
       outcomes_[rank].pid = placement_.fork ? child_of(rank).pid : parent;
       if (placement_.fork) close(pipes[rank][1]);
       fcntl(pipes[rank][0], F_SETFL, O_NONBLOCK);
@@ -128,7 +126,7 @@ class World {
                      std::vector<std::thread>& threads) {
     for (int rank = 0; rank < size_; ++rank) {
       threads.emplace_back(
-          [this, rank, pipe = pipes[rank][1], body] { Rank(rank, size_, *exchange_, pipe, deadline_).run(body); });
+          [this, rank, pipe = pipes[rank][1], body] { Rank(rank, size_, exchange_, pipe, deadline_).run(body); });
     }
   }
 
@@ -144,7 +142,7 @@ class World {
       if (as_ == As::processes && rank != child) close(pipes[rank][1]);
     }
     if (as_ == As::processes) {
-      Rank(placement_.first + child, world(), *exchange_, pipes[child][1], deadline_).run([&](Rank& rank) {
+      Rank(child, size_, exchange_, pipes[child][1], deadline_).run([&](Rank& rank) {
         placement_.in_rank(child);
         body(rank);
       });
@@ -195,7 +193,7 @@ class World {
     if (stream.fd < 0) return;
     close(stream.fd);
     stream.fd = -1;
-    if (!outcomes_[rank].ok()) exchange_->give_up();  // the others do not wait for it
+    if (!outcomes_[rank].ok()) exchange_.give_up();  // the others do not wait for it
   }
 
   void take_frames(int rank) {
@@ -272,7 +270,7 @@ class World {
   As as_;
   Clock::time_point deadline_;
   Placement placement_;
-  std::shared_ptr<Exchange> exchange_;
+  Exchange exchange_;
   std::vector<Outcome> outcomes_;
   std::vector<Stream> streams_;
   std::vector<Child> children_;

@@ -80,9 +80,6 @@ struct Placement {
   std::function<void(int rank)> before_fork = [](int) {};  // in the parent, before it forks the rank
   std::function<void()> after_fork = [] {};                // in the parent, after that
   std::function<void(int rank)> in_rank = [](int) {};      // in the rank, before its body
-  int first = 0;                                           // the first rank that this process starts
-  int world = 0;                                           // ranks of all processes; 0: this one starts all
-  std::shared_ptr<Exchange> exchange = nullptr;            // of the ranks; null: shared memory
   bool fork = true;  // false, for a debugger: the ranks are threads of this process, and have no deadline
 };
 

@@ -50,8 +50,7 @@ MAY_INCLUDE = {
     "tools/predict": "core/base core/record cli/config cli/console tools/lib tools/report",
     "tools/tune": "core/base core/plugin core/record core/comm cli/config cli/console tools/lib tools/report "
                   "tools/compare tools/predict",
-    "tools/conformance": "core/base core/plugin core/cuda core/comm core/data launch/net launch cli/console testing "
-                         "tools/lib",
+    "tools/conformance": "core/base core/plugin core/cuda core/comm core/data cli/console testing tools/lib",
     "tools/conformance/model": "core/base core/plugin core/data core/train/tensor core/train/loop cli/console "
                                "tools/conformance",
     "tools/doctor": "core/base core/plugin core/cuda core/record launch/net launch cli/console tools/lib",

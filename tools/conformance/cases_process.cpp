@@ -155,7 +155,7 @@ void add_process_cases(const World& world, std::vector<Case>& cases) {
   cases.push_back({"process", "process: collectives leave nothing open and no memory",
                    [as = world.as](Context& context) { holds_nothing_more(context, as); }});
   // Of threads, another rank may be in the middle of something.
-  if (world.as == As::threads || world.settings.job) return;
+  if (world.as == As::threads) return;
   cases.push_back({"process", "process: no file is left behind", leaves_no_file});
   cases.push_back({"process", "process: settings of the process stay as they are", changes_no_setting, kOwnWorld});
 }

@@ -14,7 +14,6 @@
 #include "ddprun/error.hpp"
 #include "testing/hosts.hpp"
 #include "tools/conformance/checks.hpp"
-#include "tools/conformance/job.hpp"
 #include "tools/conformance/printer.hpp"
 #include "tools/conformance/suite.hpp"
 
@@ -31,7 +30,6 @@ struct Arguments {
   std::string memory;
   std::vector<std::string> options;
   std::vector<std::string> hosts;
-  console::NodeOptions nodes;
   unsigned deadline_ms = 0;  // 0: not given
   unsigned fault_deadline_ms = 1'000;
   unsigned slack_ms = 250;
@@ -69,8 +67,6 @@ void declare(CLI::App& app, Arguments& arguments) {
          "network, PID, IPC and mount namespaces. That needs CAP_SYS_ADMIN, and without it the exit code is 77.")
       ->delimiter(',')
       ->check(CLI::Validator(is_shape, "HOSTSxRANKS"));
-  console::add_node_options(app, arguments.nodes);
-  console::add_insecure(app, arguments.nodes);
   app.add_flag("--large", arguments.settings.large,
                "Test a million elements with every dtype and op, not only with some.");
   add_check_options(app, arguments.settings.checks);
@@ -81,9 +77,8 @@ void declare(CLI::App& app, Arguments& arguments) {
                  "Milliseconds for a collective that should time out. The default is 1000.");
   app.add_option("--slack", arguments.slack_ms,
                  "Extra milliseconds beyond the contract, for a busy machine. The default is 250.");
-  app.add_option(
-         "--seed", arguments.settings.seed,
-         "The seed of the drawn sizes. By default it is drawn (1 with several processes), and the first line shows it.")
+  app.add_option("--seed", arguments.settings.seed,
+                 "The seed of the drawn sizes. By default it is drawn, and the first line shows it.")
       ->check(CLI::PositiveNumber);
 }
 
@@ -142,56 +137,12 @@ std::vector<Case> cases_of(const World& world) {
 // The exit status that ctest counts as a skip.
 constexpr auto kSkipped = static_cast<ExitCode>(77);
 
-// What all processes of a job must have in common.
-std::string identity_of(const Arguments& arguments, const Settings& settings) {
-  std::string text =
-      std::string("plugin = ") + settings.plugin.table->name + " " + settings.plugin.table->version + "\n";
-  const auto own = [](const std::string& name) { return name == "interface" || name == "devices"; };
-  for (const auto& [name, value] : settings.options) {
-    if (!own(name)) text += "--option = " + name + "=" + value + "\n";
-  }
-  for (const auto& filter : settings.checks.filters) text += "--filter = " + filter + "\n";
-  for (const auto& exclude : settings.checks.excludes) text += "--exclude = " + exclude + "\n";
-  const auto add = [&](const char* name, auto value) {
-    text += std::string(name) + " = " + std::to_string(value) + "\n";
-  };
-  add("--large", settings.large);
-  add("--list", settings.checks.list);
-  add("--deadline", settings.deadline.count());
-  add("--fault-deadline", arguments.fault_deadline_ms);
-  add("--slack", arguments.slack_ms);
-  add("--seed", settings.seed);
-  return text;
-}
-
-void refuse_with_job(const Arguments& arguments, bool ranks_given, const Settings& settings) {
-  const char* const refused = ranks_given                       ? "--ranks"
-                              : !arguments.hosts.empty()        ? "--hosts"
-                              : arguments.as != "both"          ? "--as"
-                              : settings.checks.no_fork         ? "--no-fork"
-                              : settings.memory != Memory::host ? "--memory cuda"
-                                                                : nullptr;
-  if (refused == nullptr) return;
-  throw Error(ExitCode::usage, std::string(refused) +
-                                   " is for a suite in one process: with --nnodes or another launcher, each rank is a "
-                                   "process with buffers in host memory; leave it out");
-}
-
-ExitCode run(const Arguments& arguments, bool ranks_given) {
+ExitCode run(const Arguments& arguments) {
   if (arguments.settings.checks.no_fork && (arguments.as == "processes" || !arguments.hosts.empty())) {
     throw Error(ExitCode::usage, "--no-fork: the ranks are threads of this process; leave out " +
                                      std::string(arguments.hosts.empty() ? "--as processes" : "--hosts"));
   }
-  auto processes = tools::Job::find(arguments.nodes);
   Settings settings = settings_from(arguments);
-  const std::shared_ptr<Job>& job = settings.job;
-  if (processes) {
-    refuse_with_job(arguments, ranks_given, settings);
-    if (settings.seed == 0) settings.seed = 1;  // the processes must draw the same sizes
-    settings.job = std::make_shared<Job>(std::move(processes), arguments.nodes, identity_of(arguments, settings));
-    // Process 0 prints for all.
-    if (!job->leads()) std::cout.setstate(std::ios::failbit);
-  }
   if (settings.seed == 0) settings.seed = std::random_device()() | 1U;
   const auto of_other_memory = without_algorithms_of_other_memory(settings);
   const auto& table = *settings.plugin.table;
@@ -205,7 +156,7 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
   }
   Leftovers leftovers;
   CheckOptions output = settings.checks;
-  if ((job && !job->leads()) || output.list) output.json = "";
+  if (output.list) output.json = "";
   Printer report(output, {table.name, table.version, settings.plugin.path, settings.seed});
   const auto sink = [&](const Result& result) { report.add(result); };
   std::string stopped;
@@ -240,13 +191,9 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
     on_hosts.per_host = text[2] - '0';
     test_world(on_hosts, hosts * on_hosts.per_host, As::processes);
   }
-  if (job) {
-    report.skip("ranks as threads: they are on several hosts, or processes of a launcher", 1);
-    test_world(settings, job->size(), As::processes);
-  }
   const std::string chosen_as = settings.checks.no_fork ? "threads" : arguments.as;
   for (const As as : {As::processes, As::threads}) {
-    if (job || !arguments.hosts.empty() || (chosen_as != "both" && chosen_as != testing::name_of(as))) continue;
+    if (!arguments.hosts.empty() || (chosen_as != "both" && chosen_as != testing::name_of(as))) continue;
     thorough = true;
     for (const int size : arguments.ranks) test_world(settings, size, as);
   }
@@ -255,9 +202,7 @@ ExitCode run(const Arguments& arguments, bool ranks_given) {
     return kSkipped;
   }
   if (chosen == 0) throw Error(ExitCode::usage, kNoneChosen);
-  const ExitCode code = settings.checks.list ? ExitCode::ok : report.close();
-  if (job) job->finish();
-  return code;
+  return settings.checks.list ? ExitCode::ok : report.close();
 }
 
 ExitCode run_comm_program(int argc, char** argv) {
@@ -272,7 +217,7 @@ ExitCode run_comm_program(int argc, char** argv) {
     std::cout << "skipped: " << why << '\n';
     return kSkipped;
   }
-  return run(arguments, cli.count("--ranks") > 0);
+  return run(arguments);
 }
 
 ExitCode run_dataset_program(int argc, char** argv) {

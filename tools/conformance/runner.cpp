@@ -74,15 +74,10 @@ class WorldRun {
       }
       if (!settings.checks.no_fork) alarm(kCaseSeconds);  // time for leaving the world
     };
-    const auto placement = settings.job     ? settings.job->placement()
-                           : settings.hosts ? settings.hosts->placement(settings.per_host)
-                                            : testing::Placement{.fork = !settings.checks.no_fork};
-    outcomes_ =
-        testing::run_ranks(settings.job ? settings.job->ranks_here() : size_, world.as, deadline, body, placement);
-    const auto pids = tools::each(outcomes_, &Outcome::pid);
-    if (settings.job) outcomes_ = settings.job->gather(outcomes_);
-    left_ = leftovers.found(pids);
-    if (settings.job) left_ = settings.job->gather(left_);
+    const auto placement = settings.hosts ? settings.hosts->placement(settings.per_host)
+                                          : testing::Placement{.fork = !settings.checks.no_fork};
+    outcomes_ = testing::run_ranks(size_, world.as, deadline, body, placement);
+    left_ = leftovers.found(tools::each(outcomes_, &Outcome::pid));
     reported_ = tools::each(outcomes_, reports_by);
   }
 

@@ -37,7 +37,6 @@ std::unique_ptr<CommBackend> Context::join(const JoinAs& how) {
   options.deterministic = how.deterministic;
   options.abort_flag = how.abort_flag;
   if (settings_.hosts) options.address = settings_.hosts->address(rank() / settings_.per_host);
-  if (settings_.job) options.address = settings_.job->address();
   options.options = settings_.options;
   options.options.insert(how.extra.begin(), how.extra.end());
   options.allgather = [&](std::string_view mine) {
@@ -88,7 +87,6 @@ std::string World::name() const {
   if (settings.hosts) {
     return "world " + std::to_string(size / settings.per_host) + "x" + std::to_string(settings.per_host) + " hosts";
   }
-  if (settings.job) return "world " + std::to_string(size) + " on " + settings.job->text();
   return "world " + std::to_string(size) + " " + testing::name_of(as);
 }
 

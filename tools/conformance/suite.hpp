@@ -21,7 +21,6 @@
 #include "testing/hosts.hpp"
 #include "testing/leftovers.hpp"
 #include "testing/ranks.hpp"
-#include "tools/conformance/job.hpp"
 #include "tools/conformance/printer.hpp"
 #include "tools/conformance/process_state.hpp"
 #include "tools/lib/buffer_memory.hpp"
@@ -39,7 +38,6 @@ struct Settings {
   std::vector<int> devices;                     // GPU of each rank; one: for all; empty: rank i uses GPU i
   std::shared_ptr<const testing::Hosts> hosts;  // of the ranks, which are processes; null: this one
   int per_host = 1;                             // ranks on each of them
-  std::shared_ptr<Job> job;                     // of several processes, which divide the ranks; null: this one
   bool large = false;                           // every dtype and op at the large count too
   milliseconds deadline{20'000};                // of a collective that should succeed
   milliseconds fault_deadline{1'000};           // of a collective that should time out
