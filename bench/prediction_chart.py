@@ -13,23 +13,21 @@ def why_not():
 
 
 def specification(title, rows):
-    """In Vega-Lite (https://vega.github.io/vega-lite). Lines and bands are the prediction, points are measured."""
+    """In Vega-Lite (https://vega.github.io/vega-lite). Lines are the prediction, points are measured."""
     values = [{"backend": row["backend"], "algorithm": row["algorithm"], "hosts": row["hosts"],
-               **{name: 100 * row["efficiency"] * row["predicted"] / row[step]
-                  for name, step in (("predicted", "predicted"), ("low", "high"), ("high", "low"),
-                                     ("measured", "measured"))}} for row in rows]
+               **{step: 100 * row["efficiency"] * row["predicted"] / row[step] for step in ("predicted", "measured")}}
+              for row in rows]
     x = {"field": "hosts", "type": "quantitative", "title": "hosts", "axis": {"tickMinStep": 1, "format": "d"},
          "scale": {"zero": False}}
-    color = {"field": "algorithm", "type": "nominal", "title": None, "legend": {"symbolOpacity": 1}}
+    color = {"field": "algorithm", "type": "nominal", "title": None, "legend": {}}
 
-    def layer(mark, field, **more):
+    def layer(mark, field):
         y = {"field": field, "type": "quantitative", "title": "efficiency (%)", "scale": {"zero": True}}
-        return {"mark": mark, "encoding": {"x": x, "y": y, "color": color, **more}}
+        return {"mark": mark, "encoding": {"x": x, "y": y, "color": color}}
     return {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "data": {"values": values},
-            "title": {"text": title, "subtitle": "lines: predicted, with the 95 % interval of a step; points: measured"},
+            "title": {"text": title, "subtitle": "lines: predicted; points: measured"},
             "facet": {"column": {"field": "backend", "type": "nominal", "title": None}},
             "spec": {"width": 320, "height": 240, "layer": [
-                layer({"type": "area", "opacity": 0.15}, "low", y2={"field": "high"}),
                 layer({"type": "line"}, "predicted"),
                 layer({"type": "point", "filled": True, "size": 70}, "measured")]}}
 

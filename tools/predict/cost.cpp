@@ -136,7 +136,7 @@ double Link::corrected_seconds(Path path) const {
   for (const Misfit& misfit : misfits) {
     if (distance(misfit) <= limit) near.push_back(misfit.error);
   }
-  return seconds(path) / (1 + tools::quantile(std::move(near), quantile));
+  return seconds(path) / (1 + tools::median(std::move(near)));
 }
 
 double allreduce_seconds(const Links& links, Algorithm algorithm, Shape shape, double bytes) {

@@ -61,10 +61,9 @@ struct Link {
   double alpha = 0;
   double beta = 0;
   std::vector<Misfit> misfits{};
-  double quantile = 0.5;  // of the misfits that correct a time
   double seconds(Path path) const { return path.messages * alpha + path.bytes * beta; }
-  // The same, corrected by the misfits of messages of about this size: between a quarter of it and 4 times it. If there
-  // is none, by those of the nearest size.
+  // The same, corrected by the median misfit of messages of about this size: between a quarter of it and 4 times it. If
+  // there is none, by those of the nearest size.
   double corrected_seconds(Path path) const;
 };
 

@@ -11,18 +11,13 @@
 
 namespace ddprun::predict {
 
-// `low` .. `high` holds 95 % of 1,000 draws.
-struct Interval {
-  double value = 0, low = 0, high = 0;
-};
-
 // Each rank has as many samples as a rank of the recorded run.
 struct Predicted {
   Shape shape;
-  Interval step;        // seconds
-  Interval exposed;     // seconds
-  Interval throughput;  // samples per second, all ranks
-  Interval efficiency;  // throughput / (ranks * throughput of one rank)
+  double step = 0;        // seconds
+  double exposed = 0;     // seconds
+  double throughput = 0;  // samples per second, all ranks
+  double efficiency = 0;  // throughput / (ranks * throughput of one rank)
 };
 
 // The speed-up of a step if `ranks` ranks divide the samples of one rank's step among them.
@@ -52,13 +47,10 @@ struct Forecast {
   double limit() const { return 1 / (serial() + (1 - serial()) / recording.samples); }
 };
 
-// `hosts`: numbers of hosts, with `per_host` ranks each; one rank always comes first. `algorithms`: only these, by
-// name; empty: all that the links cover. The value of an interval comes from medians: of the parts of a step, and of
-// the rows of the benchmarks. For each draw, one recorded step, one round of each row, and for each method one error of
-// the fit are chosen at random, with a fixed seed. Throws Error(usage) if no backend covers an algorithm of
-// `algorithms`, or if no algorithm is covered at all.
+// `hosts`: numbers of hosts, with `per_host` ranks each; one rank always comes first. From medians: of the steps, and
+// of the rows of the benchmarks. Throws Error(usage) if the links cover no algorithm.
 Forecast forecast(Recording recording, std::vector<FittedLink> links, const std::vector<int64_t>& hosts,
-                  int64_t per_host, const std::vector<std::string>& algorithms);
+                  int64_t per_host);
 
 // For the terminal: the links, a table for each method, Amdahl's limit.
 std::string text(const Forecast& forecast);

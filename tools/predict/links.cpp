@@ -18,10 +18,6 @@ Path path_of(const FittedLink& fitted, const BenchRow& row) {
   return fitted.is_within ? Path{1, row.bytes} : path_between(fitted.algorithm, row.shape, row.bytes);
 }
 
-std::vector<Measured> measured(const FittedLink& fitted, const std::function<double(const BenchRow&)>& seconds_of) {
-  return tools::each(fitted.rows, [&](const BenchRow& row) { return Measured{path_of(fitted, row), seconds_of(row)}; });
-}
-
 // What the row says about a link; no rows in it yet.
 std::optional<FittedLink> kind_of(const BenchRow& row, int64_t per_host) {
   const bool is_within = row.shape.hosts == 1;
@@ -37,7 +33,9 @@ std::optional<FittedLink> kind_of(const BenchRow& row, int64_t per_host) {
 }
 
 void fit_one(FittedLink& fitted) {
-  const auto times = measured(fitted, [](const BenchRow& row) { return row.seconds; });
+  const auto times = tools::each(fitted.rows, [&](const BenchRow& row) {
+    return Measured{path_of(fitted, row), row.seconds};
+  });
   const auto refuse = [&](const std::string& reason) { throw Error(ExitCode::usage, fitted.text() + ": " + reason); };
   if (!is_determined(times)) {
     refuse("the measured sizes cannot separate latency from bandwidth; measure several, such as --sizes 4K,64K,1M,4M");
@@ -71,10 +69,8 @@ BenchRow row_of(const json& row, int64_t hosts, const std::string& path) {
   one.shape = {hosts, row.at("ranks").get<int64_t>() / hosts};
   row.at("size").get_to(one.bytes);
   row.at("median").get_to(one.seconds);
-  one.rounds = tools::each(row.at("rounds"), [](const json& round) { return tools::median(round.at("samples")); });
-  const auto positive = [](double seconds) { return seconds > 0; };
-  if (one.rounds.empty() || !positive(one.seconds) || !std::all_of(one.rounds.begin(), one.rounds.end(), positive)) {
-    throw Error(ExitCode::usage, path + ": an allreduce of " + std::to_string(one.bytes) + " bytes has no times");
+  if (!(one.seconds > 0)) {
+    throw Error(ExitCode::usage, path + ": an allreduce of " + std::to_string(one.bytes) + " bytes has no time");
   }
   return one;
 }
@@ -108,10 +104,6 @@ std::string FittedLink::text() const {
   return (backend == "shm" ? backend : backend + " " + name) + (is_within ? " within a host" : " between hosts");
 }
 
-Link FittedLink::refitted(const std::function<double(const BenchRow&)>& seconds_of) const {
-  return fit(measured(*this, seconds_of));
-}
-
 std::vector<FittedLink> fit_links(const std::vector<BenchRow>& rows, int64_t per_host) {
   std::vector<FittedLink> all;
   for (const BenchRow& row : rows) {
@@ -131,12 +123,11 @@ std::vector<FittedLink> fit_links(const std::vector<BenchRow>& rows, int64_t per
   return all;
 }
 
-Links links_of(const std::vector<FittedLink>& fitted, const std::string& backend,
-               const std::function<Link(const FittedLink&)>& link_of) {
+Links links_of(const std::vector<FittedLink>& fitted, const std::string& backend) {
   Links links;
   for (const FittedLink& one : fitted) {
-    if (one.backend == backend || one.backend == "shm")
-      (one.is_within ? links.within : links.between)[one.algorithm] = link_of(one);
+    if (one.backend != backend && one.backend != "shm") continue;
+    (one.is_within ? links.within : links.between)[one.algorithm] = one.link;
   }
   return links;
 }

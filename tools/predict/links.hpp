@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,9 +32,8 @@ struct BenchRow {
   std::string algorithm;  // as served
   Shape shape;
   double bytes = 0;
-  double seconds = 0;          // the median of all samples
-  std::vector<double> rounds;  // seconds: the median of each round
-  std::string requested{};     // the algorithm as asked for, such as "auto"
+  double seconds = 0;       // the median of all samples
+  std::string requested{};  // the algorithm as asked for, such as "auto"
 };
 
 // The rows of all files. Throws Error(usage) with the path if a file cannot be read, has other content or no such row,
@@ -54,8 +52,6 @@ struct FittedLink {
 
   // "gloo ring between hosts"
   std::string text() const;
-  // Fitted to other times of the rows: seconds_of(row).
-  Link refitted(const std::function<double(const BenchRow&)>& seconds_of) const;
 };
 
 // Rows between hosts, and rows within a host of exactly `per_host` ranks. Rows of shm are those of hierarchical within
@@ -64,8 +60,7 @@ struct FittedLink {
 // algorithm cannot separate its latency from its bandwidth, or if its time does not grow with the size (beta is 0).
 std::vector<FittedLink> fit_links(const std::vector<BenchRow>& rows, int64_t per_host);
 
-// The links of one backend, with link_of() of each.
-Links links_of(const std::vector<FittedLink>& fitted, const std::string& backend,
-               const std::function<Link(const FittedLink&)>& link_of);
+// The links of one backend.
+Links links_of(const std::vector<FittedLink>& fitted, const std::string& backend);
 
 }  // namespace ddprun::predict

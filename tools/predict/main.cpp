@@ -18,7 +18,6 @@ struct Request {
   int64_t ranks = kMostRanks;
   int64_t per_host = 1;
   std::vector<int64_t> hosts;
-  std::vector<std::string> algorithms;
   double compute = 1;
   std::string json;
   std::string out;
@@ -47,10 +46,6 @@ void declare(CLI::App& to, Request& request) {
       ->type_name("N,...")
       ->delimiter(',')
       ->check(CLI::Range(int64_t{1}, kMostRanks));
-  to.add_option("--algorithm", request.algorithms,
-                "Predict only these algorithms. The default is all that the benchmarks cover.")
-      ->type_name("NAME,...")
-      ->delimiter(',');
   to.add_option("--compute", request.compute,
                 "Multiply the times of forward, backward and optimizer by this: 2 for hosts that are half as fast.")
       ->type_name("FACTOR")
@@ -82,8 +77,8 @@ ExitCode run_program(int argc, char** argv) {
   const std::vector<int64_t> hosts = hosts_of(request);
   Recording recording = read_recording(request.run);
   for (StepParts& step : recording.steps) step = step.times(request.compute);
-  const Forecast made = forecast(std::move(recording), fit_links(read_bench(request.bench), request.per_host), hosts,
-                                 request.per_host, request.algorithms);
+  const Forecast made =
+      forecast(std::move(recording), fit_links(read_bench(request.bench), request.per_host), hosts, request.per_host);
   std::fputs(text(made).c_str(), stdout);
   if (!request.json.empty()) replace_file(request.json, to_json(made, {argv, argv + argc}));
   if (!request.out.empty()) {

@@ -36,14 +36,12 @@ console::Table table_of(const Method& method) {
   console::Table table({{"ranks", Align::right},
                         {"hosts", Align::right},
                         {"step", Align::right},
-                        {"95 % of draws", Align::left},
                         {"samples/s", Align::right},
                         {"efficiency", Align::right},
                         {"exposed", Align::right}});
   for (const Predicted& row : method.rows) {
-    table.row({std::to_string(row.shape.ranks()), shape_of(row.shape), human_time(row.step.value),
-               human_time(row.step.low) + " .. " + human_time(row.step.high), report::figure(row.throughput.value),
-               percent(row.efficiency.value, 1), human_time(row.exposed.value)});
+    table.row({std::to_string(row.shape.ranks()), shape_of(row.shape), human_time(row.step),
+               report::figure(row.throughput), percent(row.efficiency, 1), human_time(row.exposed)});
   }
   return table;
 }
@@ -109,10 +107,6 @@ std::vector<std::string> notes(const Forecast& forecast) {
   return notes;
 }
 
-ordered_json json_of(const Interval& interval) {
-  return {{"value", interval.value}, {"low", interval.low}, {"high", interval.high}};
-}
-
 ordered_json json_of_link(const FittedLink& link) {
   const FitError error = error_of(link);
   return {{"backend", link.backend},      {"algorithm", link.name},     {"within", link.is_within},
@@ -121,10 +115,13 @@ ordered_json json_of_link(const FittedLink& link) {
 }
 
 ordered_json json_of_row(const Predicted& row) {
-  return {{"ranks", row.shape.ranks()},           {"hosts", row.shape.hosts},
-          {"ranks_per_host", row.shape.per_host}, {"step", json_of(row.step)},
-          {"exposed", json_of(row.exposed)},      {"throughput", json_of(row.throughput)},
-          {"efficiency", json_of(row.efficiency)}};
+  return {{"ranks", row.shape.ranks()},
+          {"hosts", row.shape.hosts},
+          {"ranks_per_host", row.shape.per_host},
+          {"step", row.step},
+          {"exposed", row.exposed},
+          {"throughput", row.throughput},
+          {"efficiency", row.efficiency}};
 }
 
 ordered_json json_of_method(const Method& method) {
@@ -135,7 +132,7 @@ ordered_json json_of_method(const Method& method) {
 }
 
 report::Chart chart_over_ranks(const std::string& title, const report::Axis& y, const Forecast& forecast, double factor,
-                               Interval Predicted::*member) {
+                               double Predicted::*member) {
   report::Lines lines;
   lines.x = {"ranks", report::Scale::log2, true, false};
   lines.y = y;
@@ -144,7 +141,7 @@ report::Chart chart_over_ranks(const std::string& title, const report::Axis& y, 
     report::LineSeries series;
     series.name = method.text();
     for (const Predicted& row : method.rows) {
-      series.points.push_back({static_cast<double>(row.shape.ranks()), (row.*member).value * factor});
+      series.points.push_back({static_cast<double>(row.shape.ranks()), row.*member * factor});
     }
     lines.series.push_back(std::move(series));
   }
@@ -157,7 +154,7 @@ report::Chart chart_over_sizes(const Forecast& forecast, Shape shape) {
   lines.x = {"size of the vector", report::Scale::log2, false, true};
   lines.y = {"allreduce (ms)", report::Scale::log10};
   for (const Method& method : forecast.methods) {
-    const Links links = links_of(forecast.links, method.backend, [](const FittedLink& one) { return one.link; });
+    const Links links = links_of(forecast.links, method.backend);
     report::LineSeries series;
     series.name = method.text();
     for (double bytes = 1 << 10; bytes <= 1 << 28; bytes *= 2) {

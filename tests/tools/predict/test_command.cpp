@@ -61,18 +61,16 @@ TEST_CASE("what predict prints, also for a link without latency") {
   const json& row = hierarchical.at("rows").at(3);
   CHECK(row.at("ranks") == 8);
   CHECK(row.at("hosts") == 4);
-  CHECK(row.at("step").at("value").get<double>() == doctest::Approx(0.003 + over));
-  CHECK(row.at("step").at("low") < row.at("step").at("high"));
+  CHECK(row.at("step").get<double>() == doctest::Approx(0.003 + over));
 }
 
 TEST_CASE("4,096 ranks are predicted, and no more") {
   const InTempDir folder;
   const std::string run = write_traced_run(folder);
   write_benches(folder);
-  const auto result = predict_with({run, "--bench", "bench.json", "--algorithm", "tree"});
+  const auto result = predict_with({run, "--bench", "bench.json"});
   REQUIRE_MESSAGE(result.code == 0, result.err);
   CHECK(contains(result.out, "   4096  4096 x 1"));
-  CHECK_FALSE(contains(result.out, "ucx ring\n"));
   const auto listed = predict_with({run, "--bench", "bench.json", "--hosts", "6,3,6", "--compute", "0.5"});
   CHECK(contains(listed.out, "a recorded step of one rank took 3.50 ms"));
   const std::size_t three = listed.out.find("3 x 1"), six = listed.out.find("6 x 1");
@@ -99,8 +97,6 @@ TEST_CASE("what a user gets wrong is one line, with exit code 2") {
   check({run, "--bench", "nowhere.json"}, "nowhere.json: No such file or directory");
   check({run, "--bench", "compare.json"}, "compare.json: not a file of `ddprun bench --json`");
   check({run, "--bench", "host.json"}, "no file of --bench has an algorithm between hosts");
-  check({run, "--bench", "bench.json", "--algorithm", "rign"},
-        "--algorithm rign: the files of --bench have no such rows");
   check({run, "--bench", "bench.json", "--ranks", "4097"}, "--ranks");
   check({run, "--bench", "bench.json", "--compute", "0"}, "--compute");
   check({run, "--bench", "bench.json", "--hosts", "1024", "--ranks-per-host", "8"}, "at most 4096 ranks in all");
