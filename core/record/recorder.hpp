@@ -12,7 +12,7 @@
 namespace ddprun::record {
 
 // The records as JSON text. A value that was not measured has no key, because JSON has no NaN.
-// Appends one object on one line, without a newline, to `out`. Allocates nothing once `out` is large enough.
+// Appends one object on one line, without a newline, to `out`.
 void append_json(std::string& out, const StepRecord& record);
 void append_json(std::string& out, const EpochRecord& record);
 void append_json(std::string& out, const GpuRecord& record);
@@ -35,7 +35,7 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Formats into memory (half a microsecond). The file is written in the first call after a second, so that the run can
+  // Formats into memory (two microseconds). The file is written in the first call after a second, so that the run can
   // be watched, and a kill loses a second at most; also in epoch(), in flush(), every 256 KiB, and in the destructor.
   void step(const StepRecord& record);
   // Written immediately, as a line of gpus-rank<N>.jsonl. The first one creates the file.

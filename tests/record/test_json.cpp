@@ -49,8 +49,8 @@ TEST_CASE("a step is one line of numbers") {
   step.total = 0.0125;
   step.complete();
   CHECK(line_of(step) ==
-        R"({"epoch":2,"step":470,"samples":32,"loss":0.4321,"correct":28,"accuracy":0.875,"data":0.001,)"
-        R"("forward":1.5e-05,"backward":0,"comm":0,"optimizer":0,"total":0.0125,"throughput":2560})");
+        R"({"epoch":2,"step":470,"samples":32,"loss":0.4321,"correct":28.0,"accuracy":0.875,"data":0.001,)"
+        R"("forward":1.5e-05,"backward":0.0,"comm":0.0,"optimizer":0.0,"total":0.0125,"throughput":2560.0})");
 }
 
 TEST_CASE("a step without samples has no accuracy, and one of a model without accuracy has throughput only") {
