@@ -1,4 +1,5 @@
 #include "cli/commands.hpp"
+#include "cli/console/program.hpp"
 #include "cli/run/run.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"
@@ -18,11 +19,10 @@ ExitCode evaluate(const Arguments& arguments) {
   launch::Job job;
   job.nproc = run::ranks_of(loaded);
   if (job.nproc == 1) return be_rank({});
-  job.forked = std::make_shared<launch::ForkedRanks>(job.nproc, [&] {  // before any plugin is loaded
-    return engine([&] { return be_rank(launch::discover(std::nullopt).value()); });
-  });
+  job.command = arguments.argv;
+  job.command[0] = console::this_program();
   run::check_evaluation(loaded, found.checkpoint, registry, job.nproc);
-  return launch::supervise(job);
+  return launch::supervise(std::move(job));
 }
 
 }  // namespace ddprun::app

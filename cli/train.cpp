@@ -1,3 +1,5 @@
+#include <sys/prctl.h>
+
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -130,6 +132,8 @@ ExitCode be_rank(const Arguments& arguments, const config::Loaded& loaded, const
   // that one file can be used under any launcher.
   const bool is_ddp = loaded.experiment.strategy.kind == "ddp";
   launch::World world = console::discover(arguments.nodes, is_ddp ? run::explicit_nproc(loaded) : std::nullopt).value();
+  // So that people and tools can find it: /proc/PID/environ of a rank that was forked is that of the launcher.
+  ::prctl(PR_SET_NAME, ("ddprun-rank" + std::to_string(world.rank)).c_str());
   launch::hold_signal(SIGUSR2);  // for run::CollectivesFile
   launch::catch_stop_signals();
   choose_output(arguments, loaded.experiment.log.level);
@@ -166,18 +170,14 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
   run::check_devices(loaded, nproc);
   report_shared_cores(nproc);
   const bool one_node = job.nodes.count == 1;
+  run::Prepared prepared = run::prepare(loaded, registry, one_node ? std::optional(nproc) : std::nullopt);
   // Otherwise each rank prepares the run itself: LibTorch looks for CUDA once, and only a rank may start it; ranks of
   // several hosts agree on the commit that they resume from.
-  const bool inherit = one_node && experiment.launch.device == "cpu";
-  run::Prepared prepared;
-  const auto fork_ranks = [&] {
-    job.forked = std::make_shared<launch::ForkedRanks>(nproc, [&] {
-      return engine([&] { return inherit ? be_rank(arguments, loaded, registry, prepared) : train(arguments); });
-    });
-  };
-  if (!inherit) fork_ranks();
-  prepared = run::prepare(loaded, registry, one_node ? std::optional(nproc) : std::nullopt);
-  if (inherit && has_one_thread()) fork_ranks();
+  if (one_node && experiment.launch.device == "cpu" && has_one_thread()) {
+    job.forked = [&, prepared = std::move(prepared)] {
+      return engine([&] { return be_rank(arguments, loaded, registry, prepared); });
+    };
+  }
   prepared.reset();
 
   std::vector<std::string> command = arguments.argv, runs;  // the run folders of the first start and of each restart
@@ -205,7 +205,7 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
     for (auto run = runs.rbegin(); run != runs.rend() && text.empty(); ++run) text = how_to_resume(arguments, *run);
     return text;
   };
-  const ExitCode code = launch::supervise(job);
+  const ExitCode code = launch::supervise(std::move(job));
   remove_left_overs(runs);
   return code;
 }

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
+#include <iostream>
 
 #include "base/file.hpp"
 #include "base/subprocess.hpp"
@@ -83,6 +85,18 @@ Child spawn(const std::vector<std::string>& command, const std::vector<std::stri
   }
   wait_for_child(child.pid);
   fail_to_start(command[0] + ": ", error);
+}
+
+Child fork_rank(const std::function<int()>& main, const std::vector<std::string>& environment,
+                const std::function<void()>& before_start) {
+  std::cout.flush();
+  std::fflush(nullptr);  // otherwise the rank would write it too
+  return fork_child([&] {
+    before_start();
+    auto variables = pointers(environment);
+    environ = variables.data();
+    ::_exit(main());
+  });
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {

@@ -32,8 +32,16 @@ Child fork_child(const std::function<void()>& body);
 // Such a process that runs `command` (argv; command[0] is a path, or a name on PATH) with exactly the variables of
 // `environment` ("NAME=value"). It calls `before_exec` first, which may call only async-signal-safe functions. Throws
 // Error(failure) that names the program.
-Child spawn(const std::vector<std::string>& command, const std::vector<std::string>& environment,
-            const std::function<void()>& before_exec = [] {});
+Child spawn(
+    const std::vector<std::string>& command, const std::vector<std::string>& environment,
+    const std::function<void()>& before_exec = [] {});
+
+// A rank that has what this process has loaded and prepared: LibTorch alone takes 0.14 s. It calls `before_start`, then
+// `main`, with exactly the variables of `environment`, and exits with the result, without destructors of static
+// objects. /proc shows this process's command line and variables for it. Call it while there is one thread. Throws
+// Error(failure).
+Child fork_rank(const std::function<int()>& main, const std::vector<std::string>& environment,
+                const std::function<void()>& before_start);
 
 // This process's environment, with a rank's DDPRUN_ variables replaced by `added`.
 std::vector<std::string> environment_with(const std::vector<std::string>& added);

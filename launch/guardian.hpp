@@ -24,6 +24,8 @@ class Guardian {
   // Release a group before its leader is reaped, because the id may be reused after that.
   void entrust(pid_t group) const { notify(group); }
   void release(pid_t group) const { notify(-group); }
+  // A process that was forked from the launcher, and runs no other program, must not keep the pipe open.
+  void close_in_child() { pipe_.reset(); }
 
  private:
   void notify(pid_t message) const;

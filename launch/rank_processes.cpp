@@ -69,7 +69,7 @@ int64_t oom_kills(const std::string& cgroup, const std::string& mount) {
 }
 
 RankProcesses::RankProcesses(const Job& job, const JobLink& link, std::string folder, const ProgressTable& table,
-                             const Guardian& guardian)
+                             Guardian& guardian)
     : first_(link.first_rank()),
       folder_(std::move(folder)),
       table_(table),
@@ -79,10 +79,14 @@ RankProcesses::RankProcesses(const Job& job, const JobLink& link, std::string fo
   try {
     for (int local = 0; local < job.nproc; ++local) {
       const auto variables = environment_of(job, link, local, folder_);
-      std::optional<Child> child;
-      if (job.forked) child = job.forked->start(variables, [&](pid_t pid) { guardian_.entrust(pid); });
-      if (!child) child = spawn(job.command, variables, [&] { guardian_.entrust(::getpid()); });
-      ranks_.push_back({std::move(*child), {}, {}});
+      const auto entrust = [&] { guardian_.entrust(::getpid()); };
+      const auto leave = [&] {
+        entrust();
+        guardian_.close_in_child();
+        ranks_.clear();  // closes the pipes of the others
+      };
+      Child child = job.forked ? fork_rank(job.forked, variables, leave) : spawn(job.command, variables, entrust);
+      ranks_.push_back({std::move(child), {}, {}});
     }
   } catch (...) {
     kill();

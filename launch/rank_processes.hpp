@@ -26,11 +26,10 @@ class RankProcesses {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Starts the job's processes on this node: from job.forked as far as it has some. `folder` is the job's folder;
-  // `table` and `guardian` must outlive this object. If one cannot be started, ends the others and throws
-  // Error(failure).
+  // Starts the job's processes on this node. `folder` is the job's folder; `table` and `guardian` must outlive this
+  // object. If one cannot be started, ends the others and throws Error(failure).
   RankProcesses(const Job& job, const JobLink& link, std::string folder, const ProgressTable& table,
-                const Guardian& guardian);
+                Guardian& guardian);
   // Kills the processes that still run.
   ~RankProcesses();
   RankProcesses(const RankProcesses&) = delete;
@@ -81,7 +80,7 @@ class RankProcesses {
   const int first_;
   const std::string folder_;
   const ProgressTable& table_;
-  const Guardian& guardian_;
+  Guardian& guardian_;
   std::vector<Rank> ranks_;
   const int64_t oom_before_;
   const bool users_program_;

@@ -56,7 +56,6 @@ class Supervisor {
     bool broken_off = false;
     {
       Signals signals({SIGUSR2});
-      remove_stale_job_folders(job_folder_base());
       JobFolder folder;
       table_ = ProgressTable::create(folder.path(), job_.nproc);
       if (job_.nodes.count > 1) write_secret(folder.path());
@@ -268,7 +267,7 @@ std::unique_ptr<JobLink> join_nodes(const Job& job) {
 
 }  // namespace
 
-ExitCode supervise(const Job& job) {
+ExitCode supervise(Job job) {
   if (job.nproc < 1) throw Error(ExitCode::usage, "launch.nproc must be at least 1");
   ::signal(SIGPIPE, SIG_IGN);  // for good: the last lines are written after Signals has ended
   const bool several = job.nodes.count > 1;
@@ -284,6 +283,7 @@ ExitCode supervise(const Job& job) {
     try {
       Job attempt = job;
       attempt.max_restarts -= restart;
+      job.forked = nullptr;  // later starts need not keep what was prepared
       if (restart > 0 && job.before_restart) job.before_restart(attempt, restart);
       verdict = Supervisor(attempt, *link).run();
     } catch (...) {

@@ -4,12 +4,10 @@
 
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "ddprun/error.hpp"
-#include "launch/forked_ranks.hpp"
 #include "launch/net/secret.hpp"
 
 namespace ddprun::launch {
@@ -25,7 +23,8 @@ struct Nodes {
 };
 
 struct Job {
-  std::shared_ptr<ForkedRanks> forked;  // ranks of the first start; may be null
+  // The ranks of the first start run it, as forks of the launcher, which must have one thread. It may be empty.
+  std::function<int()> forked;
   // argv of the other ranks: those of a restart, and without `forked` all. command[0] is the program's path, or a name
   // on PATH.
   std::vector<std::string> command;
@@ -70,6 +69,6 @@ struct Job {
 // the timeout: start its launcher again with the same arguments. Call supervise() on the main thread, before other
 // threads exist: a child's PR_SET_PDEATHSIG watches the thread that spawned it, and the launcher forks. Throws
 // Error(failure) if the ranks cannot be started, and Error(rendezvous) if the nodes do not meet.
-ExitCode supervise(const Job& job);
+ExitCode supervise(Job job);
 
 }  // namespace ddprun::launch
