@@ -17,18 +17,16 @@
 namespace ddprun::launch {
 namespace {
 
-constexpr std::size_t kLongestLine =
-    1 << 20;  // a longer line is cut, so that a rank that prints no line break cannot fill memory
+constexpr std::size_t kMostQueued = 1 << 20;
+constexpr std::size_t kChunk = 4096;  // PIPE_BUF: how much a pipe accepts at least when poll() reports it as writable
+// A longer line is printed in parts, so that a rank that prints no line break cannot fill memory.
+constexpr std::size_t kLongestLine = 1 << 20;
 
 bool same_file(int a, int b) {
   struct stat left {
   }, right{};
   return ::fstat(a, &left) == 0 && ::fstat(b, &right) == 0 && left.st_dev == right.st_dev &&
          left.st_ino == right.st_ino;
-}
-
-std::unique_ptr<Screen> screen_on(int fd) {
-  return std::make_unique<Screen>(fd, columns_of(fd));
 }
 
 UniqueFd open_log(const std::string& path) {
@@ -39,9 +37,56 @@ UniqueFd open_log(const std::string& path) {
 
 }  // namespace
 
+void Screen::line(std::string_view text, bool of_rank0) {
+  if (unfinished_ && !of_rank0) queue_ += redrawn_ && columns_ > 0 ? "\r\x1b[K" : "\n";
+  unfinished_ = redrawn_ = false;
+  queue_ += wrapped_lines(text, columns_);
+}
+
+void Screen::part(std::string_view text) {
+  queue_ += text;
+  unfinished_ = true;
+  redrawn_ = redrawn_ || text.find('\r') != std::string_view::npos;
+}
+
+bool Screen::full() const {
+  return queue_.size() - written_ > kMostQueued;
+}
+
+void Screen::write_some() {
+  pollfd entry{fd_, POLLOUT, 0};
+  while (pending() && ::poll(&entry, 1, 0) > 0 && write_chunk(kChunk)) {
+  }
+}
+
+void Screen::flush() {
+  pollfd entry{fd_, POLLOUT, 0};
+  while (pending()) {
+    if (!write_chunk(queue_.size())) ::poll(&entry, 1, -1);  // another process made the descriptor non-blocking
+  }
+}
+
+// False if nothing can be written now.
+bool Screen::write_chunk(std::size_t most) {
+  if (broken_ == 0) {
+    const ssize_t got = ::write(fd_, queue_.data() + written_, std::min(most, queue_.size() - written_));
+    if (got < 0 && errno == EINTR) return true;
+    if (got < 0 && errno == EAGAIN) return false;
+    if (got < 0) broken_ = errno;
+    if (got > 0) written_ += static_cast<std::size_t>(got);
+  }
+  if (broken_ != 0) written_ = queue_.size();
+  if (written_ > kMostQueued || written_ == queue_.size()) {
+    queue_.erase(0, written_);
+    written_ = 0;
+  }
+  return true;
+}
+
 JobOutput::JobOutput(int first, int ranks, const std::string& log_dir)
-    : first_(first), out_(screen_on(STDOUT_FILENO)), partial_(static_cast<std::size_t>(ranks)) {
-  if (!same_file(STDOUT_FILENO, STDERR_FILENO)) err_ = screen_on(STDERR_FILENO);
+    : first_(first), unfinished_(static_cast<std::size_t>(ranks)) {
+  screens_.emplace_back(STDOUT_FILENO, columns_of(STDOUT_FILENO));
+  if (!same_file(STDOUT_FILENO, STDERR_FILENO)) screens_.emplace_back(STDERR_FILENO, columns_of(STDERR_FILENO));
   if (log_dir.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(log_dir, error);
@@ -61,83 +106,74 @@ bool JobOutput::read(int rank, Stream stream, UniqueFd& pipe) {
   std::array<char, 65536> buffer;
   const ssize_t got = ::read(pipe.get(), buffer.data(), buffer.size());
   if (got > 0) add_bytes(rank, stream, {buffer.data(), static_cast<std::size_t>(got)});
-  if (got == 0) {
-    finish(rank, stream);
-    pipe.reset();
-  }
+  if (got == 0) pipe.reset();
   return got > 0;
 }
 
 void JobOutput::finish(int rank) {
-  finish(rank, Stream::out);
-  finish(rank, Stream::err);
+  print_part(rank, Stream::out);
+  print_part(rank, Stream::err);
 }
 
 void JobOutput::add_bytes(int rank, Stream stream, std::string_view bytes) {
   log(rank, bytes);
-  if (first_ + rank == 0) {
-    screen(stream).pass(bytes);
-    return;
-  }
-  std::string& line = partial_[static_cast<std::size_t>(rank)].line[static_cast<std::size_t>(stream)];
-  while (!bytes.empty()) {
-    const std::size_t end = bytes.find('\n');
+  std::string& line = unfinished(rank, stream);
+  for (std::size_t end; (end = bytes.find('\n')) != std::string_view::npos; bytes.remove_prefix(end + 1)) {
     line += bytes.substr(0, end);
-    if (end == std::string_view::npos && line.size() < kLongestLine) return;
-    emit(rank, stream, line);
-    line.clear();
-    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
+    print_line(rank, stream);
   }
+  line += bytes;
+  const bool redrawn = first_ + rank == 0 && bytes.find('\r') != std::string_view::npos;
+  if (redrawn || line.size() >= kLongestLine) print_part(rank, stream);
 }
 
-void JobOutput::finish(int rank, Stream stream) {
-  std::string& line = partial_[static_cast<std::size_t>(rank)].line[static_cast<std::size_t>(stream)];
-  if (!line.empty()) emit(rank, stream, line);
+// Of a line that another rank than 0 redrew with carriage returns, only the last state is printed.
+void JobOutput::print_line(int rank, Stream stream) {
+  const std::string line = std::exchange(unfinished(rank, stream), {});
+  if (first_ + rank == 0) return screen(stream).line(line, true);
+  std::string_view text = line;
+  if (text.ends_with('\r')) text.remove_suffix(1);
+  text.remove_prefix(text.rfind('\r') + 1);
+  screen(stream).line("[rank" + std::to_string(first_ + rank) + "] " + std::string(text));
+}
+
+void JobOutput::print_part(int rank, Stream stream) {
+  std::string& line = unfinished(rank, stream);
+  if (line.empty()) return;
+  if (first_ + rank != 0) return print_line(rank, stream);
+  screen(stream).part(line);
   line.clear();
 }
 
-std::vector<Screen*> JobOutput::screens() const {
-  return err_ ? std::vector<Screen*>{out_.get(), err_.get()} : std::vector<Screen*>{out_.get()};
-}
-
 bool JobOutput::full() const {
-  const auto all = screens();
-  return std::any_of(all.begin(), all.end(), [](const Screen* screen) { return screen->full(); });
+  return std::any_of(screens_.begin(), screens_.end(), [](const Screen& screen) { return screen.full(); });
 }
 
 void JobOutput::add_to(std::vector<pollfd>& entries) const {
-  for (const Screen* screen : screens()) {
-    if (screen->pending()) entries.push_back({screen->fd(), POLLOUT, 0});
+  for (const Screen& screen : screens_) {
+    if (screen.pending()) entries.push_back({screen.fd(), POLLOUT, 0});
   }
 }
 
 void JobOutput::write_some() {
-  for (Screen* screen : screens()) {
-    screen->release_due(Screen::Clock::now());
-    screen->write_some();
-    if (screen->broken() == 0 || std::exchange(warned_, true)) continue;
+  for (Screen& screen : screens_) {
+    screen.write_some();
+    if (screen.broken() == 0 || std::exchange(warned_, true)) continue;
     print(std::string("ddprun: warning: the output of the ranks is dropped from here on: ") +
-          std::strerror(screen->broken()));
+          std::strerror(screen.broken()));
   }
 }
 
 std::string JobOutput::lost() const {
-  for (const Screen* screen : screens()) {
-    if (screen->broken() == 0 || screen->broken() == EPIPE) continue;
-    return std::string(screen->fd() == STDOUT_FILENO ? "stdout: " : "stderr: ") + std::strerror(screen->broken());
+  for (const Screen& screen : screens_) {
+    if (screen.broken() == 0 || screen.broken() == EPIPE) continue;
+    return std::string(screen.fd() == STDOUT_FILENO ? "stdout: " : "stderr: ") + std::strerror(screen.broken());
   }
   return "";
 }
 
 void JobOutput::flush() {
-  for (Screen* screen : screens()) screen->flush();
-}
-
-// Of a line that the rank redrew with carriage returns, only the last state is printed.
-void JobOutput::emit(int rank, Stream stream, std::string_view line) {
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  line.remove_prefix(line.rfind('\r') + 1);
-  screen(stream).line("[rank" + std::to_string(first_ + rank) + "] " + std::string(line));
+  for (Screen& screen : screens_) screen.flush();
 }
 
 void JobOutput::log(int rank, std::string_view bytes) {

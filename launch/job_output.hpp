@@ -1,22 +1,57 @@
-// The output of the ranks: to the launcher's stdout and stderr, and to a log file per rank.
+// The output of the ranks, line by line: to the launcher's stdout and stderr, and to a log file per rank.
 #pragma once
 
 #include <poll.h>
 
 #include <array>
-#include <memory>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "launch/child.hpp"
-#include "launch/screen.hpp"
 
 namespace ddprun::launch {
 
+// An output stream of the launcher. Buffers what the reader does not accept yet; only flush() blocks.
+class Screen {
+ public:
+  // The caller owns `fd`. columns: of a terminal, on which long lines are wrapped; otherwise 0.
+  Screen(int fd, int columns) : fd_(fd), columns_(columns) {}
+
+  // A whole line, without line break. That of rank 0 may continue what part() has printed. Any other one begins a new
+  // line; on a terminal it replaces a redrawn one (a progress bar).
+  void line(std::string_view text, bool of_rank0 = false);
+  // A part of rank 0's line, unchanged.
+  void part(std::string_view text);
+
+  // For a poll loop: whether there is something to write, and writing as much as possible without blocking.
+  int fd() const { return fd_; }
+  bool pending() const { return written_ < queue_.size(); }
+  bool full() const;  // the reader is far behind: accept nothing more
+  void write_some();
+
+  void flush();  // writes everything, however long the reader takes
+
+  // The errno of a failed write, for example if the reader has closed the pipe (EPIPE) or the disk is full; otherwise
+  // 0. Later output is dropped.
+  int broken() const { return broken_; }
+
+ private:
+  bool write_chunk(std::size_t most);
+
+  const int fd_;
+  const int columns_;
+  int broken_ = 0;
+  std::string queue_;
+  std::size_t written_ = 0;  // bytes of queue_ already written
+  bool unfinished_ = false;  // the last byte is of part()
+  bool redrawn_ = false;     // and that line has carriage returns
+};
+
 enum class Stream { out, err };
 
-// Rank 0's bytes pass unchanged; lines of other ranks get the prefix "[rank1] ". Single-threaded.
+// Lines of rank 0 pass unchanged; those of other ranks get the prefix "[rank1] ". Single-threaded.
 class JobOutput {
  public:
   // For `ranks` ranks from `first`. Creates log_dir/rank<N>.log for each; "" for no logs. Throws Error(failure).
@@ -25,10 +60,10 @@ class JobOutput {
   // Reads at most one buffer of stdout and one of stderr, so that all ranks get their turn. `rank` counts from `first`.
   // False if there is no more at the moment.
   bool read(int rank, Child& child);
-  void finish(int rank);  // its end: unfinished lines are written as whole lines
+  void finish(int rank);  // its end: prints unfinished lines
 
   // A line of the launcher itself, on stderr.
-  void print(std::string_view text) { screen(Stream::err).last_line(text); }
+  void print(std::string_view text) { screen(Stream::err).line(text); }
 
   bool full() const;  // read no more output for now
   // For a poll loop: adds the descriptors on which something is waiting to be written.
@@ -43,23 +78,19 @@ class JobOutput {
   std::string lost() const;
 
  private:
-  struct Partial {
-    std::array<std::string, 2> line;  // by Stream: the unfinished line of a rank
-  };
-
-  // One screen, or two if stdout and stderr are different files.
-  std::vector<Screen*> screens() const;
-  Screen& screen(Stream stream) const { return stream == Stream::err && err_ ? *err_ : *out_; }
+  Screen& screen(Stream stream) { return stream == Stream::out ? screens_.front() : screens_.back(); }
+  std::string& unfinished(int rank, Stream stream) {
+    return unfinished_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(stream)];
+  }
   bool read(int rank, Stream stream, UniqueFd& pipe);
   void add_bytes(int rank, Stream stream, std::string_view bytes);
-  void finish(int rank, Stream stream);
+  void print_line(int rank, Stream stream);
+  void print_part(int rank, Stream stream);
   void log(int rank, std::string_view bytes);
-  void emit(int rank, Stream stream, std::string_view line);
 
   const int first_;
-  std::unique_ptr<Screen> out_;
-  std::unique_ptr<Screen> err_;  // null if it is the same file as stdout, so that the order of lines is kept
-  std::vector<Partial> partial_;
+  std::deque<Screen> screens_;  // one if stdout and stderr are the same file, so that the order of lines is kept
+  std::vector<std::array<std::string, 2>> unfinished_;  // the lines that have no end yet, by rank and stream
   std::vector<UniqueFd> logs_;
   bool warned_ = false;
 };

@@ -4,19 +4,17 @@
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "base/unique_fd.hpp"
-#include "launch/screen.hpp"
+#include "launch/job_output.hpp"
 
 namespace {
 
 using namespace ddprun::launch;
-using std::chrono::milliseconds;
 
 // A screen whose output the test reads.
 struct Fixture {
@@ -41,45 +39,25 @@ struct Fixture {
   std::string text;
 };
 
-TEST_CASE("rank 0's bytes pass unchanged, with lines of other ranks between them") {
+TEST_CASE("a line comes between the parts of rank 0's line as a line of its own") {
   Fixture f;
-  f.screen->pass("one\n");
+  f.screen->line("one", true);
   f.screen->line("[rank1] two");
-  f.screen->pass("thr");
-  f.screen->pass("ee\n");
-  CHECK(f.shown() == "one\n[rank1] two\nthree\n");
-}
-
-TEST_CASE("a line of another rank waits for the end of rank 0's line, but not forever") {
-  Fixture f;
-  f.screen->pass("loading ");
-  f.screen->line("[rank1] a");
-  CHECK(f.shown() == "loading ");
-  f.screen->pass("done\nnext ");
-  CHECK(f.shown() == "loading done\n[rank1] a\nnext ");
-  f.screen->line("[rank1] b");
-  f.screen->release_due(Screen::Clock::now());
-  CHECK(f.shown() == "loading done\n[rank1] a\nnext ");
-  f.screen->release_due(Screen::Clock::now() + milliseconds(500));
-  CHECK(f.shown() == "loading done\n[rank1] a\nnext \n[rank1] b\n");
-}
-
-TEST_CASE("many waiting lines do not wait any longer") {
-  Fixture f;
-  f.screen->pass("unfinished");
-  const std::string line = "[rank1] " + std::string(1 << 20, 'a');
-  for (int lines = 0; lines < 16; ++lines) f.screen->line(line);
-  CHECK(f.shown().starts_with("unfinished\n[rank1] a"));
+  f.screen->part("thr");
+  f.screen->line("ee", true);
+  f.screen->part("no end");
+  f.screen->line("ddprun: failed");
+  CHECK(f.shown() == "one\n[rank1] two\nthree\nno end\nddprun: failed\n");
 }
 
 TEST_CASE("a progress bar is erased on a terminal and ended elsewhere") {
   Fixture terminal(true);
-  terminal.screen->pass("\r 50% [==  ]");
+  terminal.screen->part("\r 50% [==  ]");
   terminal.screen->line("[rank1] a");
-  terminal.screen->pass("\r 75% [=== ]");
+  terminal.screen->part("\r 75% [=== ]");
   CHECK(terminal.shown() == "\r 50% [==  ]\r\x1b[K[rank1] a\n\r 75% [=== ]");
   Fixture file;
-  file.screen->pass(" 50%\r");
+  file.screen->part(" 50%\r");
   file.screen->line("[rank1] a");
   CHECK(file.shown() == " 50%\r\n[rank1] a\n");
 }
@@ -87,27 +65,11 @@ TEST_CASE("a progress bar is erased on a terminal and ended elsewhere") {
 TEST_CASE("a terminal gets long lines in parts, also below a progress bar") {
   Fixture f(true);
   f.screen->line("[rank1] a line of words that is longer than forty characters");
-  f.screen->pass("50%\r");
-  f.screen->pass("\x1b[2K\rddprun: a line of words that is longer than that\nand one\n");
+  f.screen->part("50%\r");
+  f.screen->line("\x1b[2K\rddprun: a line of words that is longer than that\nand one", true);
   CHECK(f.shown() ==
         "[rank1] a line of words that is longer\n  than forty characters\n"
         "50%\r\x1b[2K\rddprun: a line of words that is longer\n  than that\nand one\n");
-}
-
-TEST_CASE("a waiting line is printed when rank 0's line turns into a progress bar") {
-  Fixture f(true);
-  f.screen->pass("x");
-  f.screen->line("[rank1] a");
-  f.screen->pass("\ry");
-  CHECK(f.shown() == "x\ry\r\x1b[K[rank1] a\n");
-}
-
-TEST_CASE("the last line comes after the waiting lines and begins a new line") {
-  Fixture f;
-  f.screen->pass("unfinished");
-  f.screen->line("[rank1] waiting");
-  f.screen->last_line("ddprun: failed");
-  CHECK(f.shown() == "unfinished\n[rank1] waiting\nddprun: failed\n");
 }
 
 TEST_CASE("a reader that does not read does not block the writer, and gets everything in the end") {
@@ -115,7 +77,7 @@ TEST_CASE("a reader that does not read does not block the writer, and gets every
   std::string expected;
   for (int i = 0; !f.screen->full(); ++i) {
     expected += "line " + std::to_string(i) + "\n";
-    f.screen->pass("line " + std::to_string(i) + "\n");
+    f.screen->line("line " + std::to_string(i));
     f.screen->write_some();
   }
   std::thread writer([&] { f.screen->flush(); });
@@ -133,7 +95,7 @@ TEST_CASE("after the reader has closed the pipe the rest is dropped") {
   std::signal(SIGPIPE, SIG_IGN);
   Fixture f;
   f.read_end.reset();
-  f.screen->pass("nobody reads this\n");
+  f.screen->line("nobody reads this");
   f.screen->flush();
   CHECK(f.screen->broken() == EPIPE);
   CHECK(!f.screen->pending());
