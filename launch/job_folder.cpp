@@ -1,7 +1,6 @@
 #include "launch/job_folder.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,81 +9,45 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 
 #include "base/file.hpp"
+#include "base/unique_fd.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::launch {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr std::string_view kPrefix = "ddprun-job-";
-constexpr std::time_t kYoung = 60;  // seconds: its launcher may not have locked it yet
-
 std::error_code error_of(int number) {
   return {number, std::generic_category()};
-}
-
-bool is_mine(const std::string& folder, struct stat& status) {
-  return ::lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
-}
-
-// On a file system without locks for folders, nothing is stale.
-UniqueFd lock(const std::string& folder) {
-  UniqueFd file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-  if (file && ::flock(file.get(), LOCK_EX | LOCK_NB) != 0) file.reset();
-  return file;
-}
-
-void remove_folder(const std::string& folder) noexcept {
-  std::error_code ignored;  // a later launcher tries again
-  fs::remove_all(folder, ignored);
-}
-
-void remove_if_stale(const std::string& folder) {
-  struct stat status {};
-  if (!is_mine(folder, status) || std::time(nullptr) - status.st_mtime < kYoung) return;
-  if (const UniqueFd locked = lock(folder)) remove_folder(folder);
 }
 
 }  // namespace
 
 std::string job_folder_base() {
-  const auto can_write = [](const char* folder) {
-    std::error_code ignored;
-    return folder != nullptr && *folder == '/' && fs::is_directory(folder, ignored) &&
+  struct stat status {};
+  const auto can_write = [&](const char* folder) {
+    return folder != nullptr && *folder == '/' && ::stat(folder, &status) == 0 && S_ISDIR(status.st_mode) &&
            ::access(folder, W_OK | X_OK) == 0;
   };
   // After su or sudo the variable still names the other user's folder.
-  struct stat status {};
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  if (can_write(runtime) && is_mine(runtime, status)) return runtime;
+  if (can_write(runtime) && status.st_uid == ::geteuid()) return runtime;
   const char* temporary = std::getenv("TMPDIR");
   return can_write(temporary) ? temporary : "/tmp";
 }
 
-JobFolder::JobFolder() : path_(job_folder_base() + "/" + std::string(kPrefix) + "XXXXXX") {
+JobFolder::JobFolder() : path_(job_folder_base() + "/ddprun-job-XXXXXX") {
   if (::mkdtemp(path_.data()) == nullptr) {
     throw Error(ExitCode::failure, "cannot make the job's folder " + path_ + ": " + std::strerror(errno) +
                                        "; set XDG_RUNTIME_DIR to a folder of this user, or TMPDIR to a folder in which "
                                        "this user may write");
   }
-  lock_ = lock(path_);
 }
 
 JobFolder::~JobFolder() {
-  remove_folder(path_);
-}
-
-void remove_stale_job_folders(const std::string& base) noexcept try {
-  for (const auto& entry : fs::directory_iterator(base, fs::directory_options::skip_permission_denied)) {
-    if (entry.path().filename().string().starts_with(kPrefix)) remove_if_stale(entry.path().string());
-  }
-} catch (const std::exception&) {
-  // Another launcher removed the entry meanwhile, or the base cannot be read: our job does not depend on it.
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
 }
 
 void require_private(const std::string& folder) {

@@ -7,12 +7,9 @@
 #include <string_view>
 #include <system_error>
 
-#include "base/unique_fd.hpp"
-
 namespace ddprun::launch {
 
-// A new folder "ddprun-job-XXXXXX" (0700) in job_folder_base(). One process owns it. The destructor removes the folder
-// with its content.
+// A new folder "ddprun-job-XXXXXX" (0700) in job_folder_base(). The destructor removes the folder with its content.
 class JobFolder {
  public:
   JobFolder();  // throws Error(failure)
@@ -24,17 +21,11 @@ class JobFolder {
 
  private:
   std::string path_;
-  UniqueFd lock_;  // flock on the folder: held as long as the launcher or its guardian lives
 };
 
 // The parent of job folders: $XDG_RUNTIME_DIR if that is a folder of this user, otherwise $TMPDIR, otherwise /tmp. A
 // variable counts if it names a folder in which this user may write, with an absolute path.
 std::string job_folder_base();
-
-// Removes the folders in `base` that this user's launchers left behind when they were killed together with their
-// guardians: those that are not locked, and older than a minute. Never waits, never throws; a folder that cannot be
-// removed stays.
-void remove_stale_job_folders(const std::string& base) noexcept;
 
 // Throws Error(rendezvous) unless `folder` belongs to this user and no one else can access it, because the keys in it
 // are trusted.

@@ -66,29 +66,6 @@ TEST_CASE("where /tmp is read-only, as in many containers, TMPDIR is used, or th
   CHECK_MESSAGE(accepted.code == 0, accepted.err);
 }
 
-TEST_CASE("a folder of a dead launcher is removed; one in use, a new one, and other folders stay") {
-  const TempDir base;
-  const Variable runtime("XDG_RUNTIME_DIR", base.path().string());
-  const JobFolder in_use;
-  const fs::path dead = base.path() / "ddprun-job-dead01";
-  const fs::path fresh = base.path() / "ddprun-job-fresh1";
-  const fs::path stranger = base.path() / "somebody-else";
-  for (const fs::path& folder : {dead, fresh, stranger}) {
-    REQUIRE(fs::create_directory(folder));
-    publish(folder, "key.x", "value");
-  }
-  fs::create_directory_symlink(stranger, base.path() / "ddprun-job-link01");
-  for (const fs::path& folder : {fs::path(in_use.path()), dead, stranger}) {
-    fs::last_write_time(folder, fs::file_time_type::clock::now() - std::chrono::minutes(2));
-  }
-  remove_stale_job_folders(base.path());
-  CHECK(!fs::exists(dead));
-  CHECK(fs::exists(in_use.path()));
-  CHECK(fs::exists(fresh));
-  CHECK(fs::exists(stranger / "key.x"));
-  CHECK(fs::is_symlink(base.path() / "ddprun-job-link01"));
-}
-
 TEST_CASE("a file appears complete and is never replaced") {
   const TempDir folder;
   CHECK(!publish(folder.path(), "a", "first"));
