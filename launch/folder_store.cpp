@@ -5,6 +5,7 @@
 #include "ddprun/error.hpp"
 #include "launch/failure.hpp"
 #include "launch/job_folder.hpp"
+#include "launch/net/secret.hpp"
 #include "launch/rendezvous.hpp"
 
 namespace ddprun::launch {
@@ -14,27 +15,10 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr std::chrono::microseconds kLongestPause{1000};  // between two tests for a key
-constexpr std::size_t kLongestName = 255;                 // NAME_MAX of common Linux file systems
 
-// "key.", then the key with all characters but letters, digits, '-' and '_' as %XX. So each key has a unique name
-// without '/', different from all other files in the job's folder.
+// Hexadecimal digits: a key may have a '/'. No other file in the job's folder has such a name.
 std::string file_name(const std::string& key) {
-  constexpr char kHex[] = "0123456789ABCDEF";
-  std::string name = "key.";
-  for (const char character : key) {
-    const auto byte = static_cast<unsigned char>(character);
-    const bool plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
-                       byte == '-' || byte == '_';
-    if (plain) {
-      name += character;
-    } else {
-      name += {'%', kHex[byte >> 4], kHex[byte & 15]};
-    }
-  }
-  if (name.size() > kLongestName) {
-    throw Error(ExitCode::rendezvous, "store: the key \"" + key + "\" is too long for a file name");
-  }
-  return name;
+  return "key." + to_hex(key);
 }
 
 class FolderStore : public Store {

@@ -19,22 +19,6 @@ constexpr milliseconds kCheckInterval{1000};  // between two checks of the progr
 constexpr milliseconds kTurn{100};            // the longest time between two turns
 constexpr milliseconds kUntilKnown{1000};     // how long a rank that has lost a peer waits for the first cause
 
-// Neighbouring ranks of one host that were lost together become one entry, for one message.
-std::vector<RankEnd> merge_lost(const std::vector<RankEnd>& ends) {
-  std::vector<RankEnd> merged;
-  for (const RankEnd& end : ends) {
-    RankEnd* before = merged.empty() ? nullptr : &merged.back();
-    const bool same = before != nullptr && before->lost > 0 && end.lost > 0 && before->host == end.host &&
-                      before->rank + before->lost == end.rank && before->silent == end.silent;
-    if (same) {
-      before->lost += end.lost;
-    } else {
-      merged.push_back(end);
-    }
-  }
-  return merged;
-}
-
 }  // namespace
 
 RankWatch::RankWatch(const StoreAddress& server, const World& world, milliseconds timeout, Stuck stuck)
@@ -98,7 +82,7 @@ RankWatch::Clock::time_point RankWatch::turn(Clock::time_point now) {
   if (now >= *link_.failing_since() + kCollect) abort_flag_->store(1);
   if (now < *link_.failing_since() + kGrace) return next;
   has_ended_ = true;
-  const std::vector<RankEnd> ends = merge_lost(link_.ends());
+  const std::vector<RankEnd> ends = link_.ends();
   const RankEnd* cause = first_cause(ends);
   stuck_(ExitCode::peer, cause == nullptr ? "another rank has failed" : describe(*cause) + elsewhere(*cause, ends));
   return next;
@@ -142,12 +126,10 @@ std::optional<Error> RankWatch::failed(const Error& error) {
 
 // How the ranks ended. On rank 0 also the progress of the ranks that still run.
 std::vector<RankEnd> RankWatch::ends_with(const RankEnd& own) const {
-  std::vector<RankEnd> ends = merge_lost(link_.ends());
+  std::vector<RankEnd> ends = link_.ends();
   ends.push_back(own);
   for (const RankProgress& rank : link_.progress()) {
-    const auto is_it = [&](const RankEnd& end) {
-      return end.rank <= rank.rank && rank.rank < end.rank + std::max(end.lost, 1);
-    };
+    const auto is_it = [&](const RankEnd& end) { return end.rank == rank.rank; };
     if (std::any_of(ends.begin(), ends.end(), is_it)) continue;
     RankEnd running;
     running.rank = rank.rank;
