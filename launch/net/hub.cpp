@@ -27,41 +27,13 @@ void refuse(const Hub::ClientPtr& client, const std::string& reason) {
   client->send(shared_frame(reply(Reply::refused).text(reason)));
 }
 
-// The reply to calls that have waited too long: which of `size` ranks are missing.
-template <typename Present>
-std::shared_ptr<const std::string> late(const Present& present, uint64_t size) {
-  ByteWriter missing = reply(Reply::late);
-  auto next = present.begin();
-  for (uint64_t rank = 0; rank < size; ++rank) {
-    if (next != present.end() && next->first == rank) {
-      ++next;
-    } else {
-      missing.number(rank);
-    }
-  }
-  return shared_frame(missing);
-}
-
 }  // namespace
 
 void Hub::handle(const ClientPtr& client, std::string_view bytes, Clock::time_point now) {
   ByteReader reader(bytes);
   const auto deadline = [&] { return now + milliseconds(std::min(reader.number(), kMostMilliseconds)); };
   switch (static_cast<Request>(reader.number())) {
-    case Request::set: {
-      std::string key = reader.text();
-      return set(client, std::move(key), reader.text());
-    }
-    case Request::get: {
-      const std::string key = reader.text();
-      return get({client, deadline()}, key);
-    }
-    case Request::gather: {
-      const std::string name = reader.text();
-      const uint64_t rank = reader.number(), size = reader.number();
-      std::string value = reader.text();
-      return gather({client, deadline()}, name, rank, size, std::move(value));
-    }
+    case Request::exchange: return exchange({client, deadline(), {}}, reader);
     case Request::join: {
       const uint64_t node = reader.number(), nodes = reader.number();
       const auto until = deadline();
@@ -72,7 +44,7 @@ void Hub::handle(const ClientPtr& client, std::string_view bytes, Clock::time_po
     case Request::leave:
       broken_ = true;
       std::erase_if(joined_, [&](const auto& entry) { return entry.second.client == client; });
-      return client->send(shared_frame(reply(Reply::done)));
+      return;
     case Request::silence: lose(client, true); return client->close();
     case Request::ping:
       if (const auto node = node_of(client)) joined_.at(*node).time = now;
@@ -81,51 +53,42 @@ void Hub::handle(const ClientPtr& client, std::string_view bytes, Clock::time_po
   throw std::out_of_range("an unknown request");
 }
 
-void Hub::set(const ClientPtr& client, std::string key, std::string value) {
-  if (values_.count(key) > 0) {
-    return refuse(client, "store: the key \"" + key + "\" is set already; each is set once per job");
+void Hub::exchange(Waiter waiter, ByteReader& reader) {
+  const ClientPtr client = waiter.client;
+  std::optional<std::pair<std::string, std::string>> set;
+  if (reader.number() != 0) {
+    std::string key = reader.text();
+    set.emplace(std::move(key), reader.text());
   }
-  if (const auto waiting = getters_.find(key); waiting != getters_.end()) {
-    const auto found = shared_frame(reply(Reply::value).text(value));
-    for (const Waiter& waiter : waiting->second) waiter.client->send(found);
-    getters_.erase(waiting);
+  while (!reader.empty()) waiter.keys.push_back(reader.text());
+  waiters_.push_back(std::move(waiter));
+  if (set) {
+    const auto [value, is_new] = values_.try_emplace(set->first, Value{std::move(set->second), client->address()});
+    if (!is_new) {
+      waiters_.pop_back();
+      return refuse(client, "store: the key \"" + set->first + "\" is set already, by a process at " +
+                                value->second.address + "; each is set once per job: is this rank there twice?");
+    }
   }
-  values_.emplace(std::move(key), std::move(value));
-  client->send(shared_frame(reply(Reply::done)));
+  answer();
 }
 
-void Hub::get(const Waiter& waiter, const std::string& key) {
-  if (const auto found = values_.find(key); found != values_.end()) {
-    return waiter.client->send(shared_frame(reply(Reply::value).text(found->second)));
+// Answers requests whose keys are all set. Most of those that a new key completes want the same keys.
+void Hub::answer() {
+  std::shared_ptr<const std::string> values;
+  std::vector<std::string> keys;
+  for (Waiter& waiter : waiters_) {
+    while (waiter.there < waiter.keys.size() && values_.count(waiter.keys[waiter.there]) > 0) ++waiter.there;
+    if (waiter.there < waiter.keys.size()) continue;
+    if (!values || waiter.keys != keys) {
+      ByteWriter writer = reply(Reply::values);
+      for (const std::string& key : waiter.keys) writer.text(values_.at(key).text);
+      values = shared_frame(writer);
+      keys = waiter.keys;
+    }
+    waiter.client->send(values);
   }
-  getters_[key].push_back(waiter);
-}
-
-void Hub::gather(const Waiter& waiter, const std::string& name, uint64_t rank, uint64_t size, std::string value) {
-  if (size == 0 || size > kLargestJob || rank >= size) throw std::out_of_range("a rank outside the job");
-  Gather& all = gathers_[name];
-  if (all.size == 0) all.size = size;
-  if (all.size != size) {
-    return refuse(waiter.client, "rank " + std::to_string(rank) + " (" + waiter.client->address() + ") has a job of " +
-                                     std::to_string(size) + " ranks, and others have one of " +
-                                     std::to_string(all.size) + ": give all ranks the same world size");
-  }
-  if (const auto first = all.parts.find(rank); first != all.parts.end()) {
-    return refuse(waiter.client, "two processes are rank " + std::to_string(rank) + ", at " + first->second.address +
-                                     " and " + waiter.client->address() + ": give each process its own rank");
-  }
-  all.parts[rank] = {std::move(value), waiter.client->address()};
-  all.waiters.push_back(waiter);
-  if (all.parts.size() < size) return;
-
-  ByteWriter writer = reply(Reply::values);
-  for (auto& [each, part] : all.parts) {
-    writer.text(part.value);
-    std::string().swap(part.value);  // no rank asks again
-  }
-  const auto values = shared_frame(writer);
-  for (const Waiter& each : all.waiters) each.client->send(values);
-  all.waiters.clear();
+  std::erase_if(waiters_, [](const Waiter& waiter) { return waiter.there == waiter.keys.size(); });
 }
 
 std::optional<uint64_t> Hub::node_of(const ClientPtr& client) const {
@@ -167,8 +130,7 @@ void Hub::refuse_second(const ClientPtr& client, uint64_t node, const Node& firs
 
 void Hub::start(Clock::time_point now) {
   values_.clear();
-  getters_.clear();
-  gathers_.clear();
+  waiters_.clear();
   joined_ = std::move(joining_);
   joining_.clear();
   broken_ = false;
@@ -192,9 +154,7 @@ void Hub::pass_on(const ClientPtr& client, const std::string& text, bool only_no
 }
 
 void Hub::lose(const ClientPtr& client, bool silent) {
-  const auto is_gone = [&](const Waiter& waiter) { return waiter.client == client; };
-  for (auto& [key, waiters] : getters_) std::erase_if(waiters, is_gone);
-  for (auto& [name, gather] : gathers_) std::erase_if(gather.waiters, is_gone);
+  std::erase_if(waiters_, [&](const Waiter& waiter) { return waiter.client == client; });
   std::erase_if(joining_, [&](const auto& entry) { return entry.second.client == client; });
   const auto rank = node_of(client);
   if (!rank) return;
@@ -202,48 +162,33 @@ void Hub::lose(const ClientPtr& client, bool silent) {
   broken_ = true;
   const auto lost = shared_frame(reply(Reply::lost).number(*rank).number(silent));
   for (const auto& [other, node] : joined_) node.client->send(lost);
-  fail_waiters("lost " + client->address());
-}
-
-void Hub::fail_waiters(const std::string& reason) {
-  const auto failed = shared_frame(reply(Reply::failed).text(reason));
-  for (auto& [key, waiters] : getters_) {
-    for (const Waiter& waiter : waiters) waiter.client->send(failed);
-  }
-  getters_.clear();
-  for (auto& [name, gather] : gathers_) {
-    for (const Waiter& waiter : gather.waiters) waiter.client->send(failed);
-    gather.waiters.clear();
-  }
+  const auto failed = shared_frame(reply(Reply::failed).text("lost " + client->address()));
+  for (const Waiter& waiter : waiters_) waiter.client->send(failed);
+  waiters_.clear();
 }
 
 void Hub::sweep(Clock::time_point now) {
-  const auto expire = [&](std::vector<Waiter>& waiters, const auto& make_reply) {
-    std::shared_ptr<const std::string> answer;  // made once: with thousands of ranks it is long
-    std::erase_if(waiters, [&](const Waiter& waiter) {
-      if (waiter.deadline > now) return false;
-      if (!answer) answer = make_reply();
-      waiter.client->send(answer);
-      return true;
-    });
-  };
-  for (auto& [key, waiters] : getters_) {
-    expire(waiters, [] { return shared_frame(reply(Reply::late)); });
-  }
-  std::erase_if(getters_, [](const auto& entry) { return entry.second.empty(); });
-  for (auto& [name, gather] : gathers_) {
-    expire(gather.waiters, [&all = gather] { return late(all.parts, all.size); });
-  }
+  std::erase_if(waiters_, [&](const Waiter& waiter) {
+    if (waiter.deadline > now) return false;
+    ByteWriter late = reply(Reply::late);
+    for (std::size_t at = waiter.there; at < waiter.keys.size(); ++at) {
+      if (values_.count(waiter.keys[at]) == 0) late.number(at);
+    }
+    waiter.client->send(shared_frame(late));
+    return true;
+  });
   const auto is_late = [&](const auto& entry) { return entry.second.time <= now; };
-  std::shared_ptr<const std::string> missing;
-  if (std::any_of(joining_.begin(), joining_.end(), is_late)) missing = late(joining_, nodes_);
+  ByteWriter missing = reply(Reply::late);
+  for (uint64_t node = 0; !joining_.empty() && node < nodes_; ++node) {
+    if (joining_.count(node) == 0) missing.number(node);
+  }
   std::erase_if(joining_, [&](const auto& entry) {
     if (!is_late(entry)) return false;
     const auto& [node, joining] = entry;
     if (is_running(node)) {
       refuse_second(joining.client, node, joined_.at(node));
     } else {
-      joining.client->send(missing);
+      joining.client->send(shared_frame(missing));
     }
     return true;
   });

@@ -1,5 +1,5 @@
-// What the store's server knows: keys, gathered values, and which nodes have joined. Without sockets, so that it can be
-// tested by itself.
+// What the store's server knows: the keys, and which nodes have joined. Without sockets, so that it can be tested by
+// itself.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,13 @@
 
 namespace ddprun::launch {
 
+class ByteReader;
+
 // A client that has proved that it knows the secret.
 class HubClient {
  public:
   virtual ~HubClient() = default;
-  // Queues a frame; never blocks. All clients of a gather get the same object.
+  // Queues a frame; never blocks. Clients that want the same keys get the same object.
   virtual void send(std::shared_ptr<const std::string> frame) = 0;
   virtual void close() = 0;
   virtual std::string address() const = 0;  // "10.0.0.2", for messages
@@ -44,18 +46,15 @@ class Hub {
   static constexpr std::chrono::milliseconds kPause{500};
 
  private:
+  struct Value {
+    std::string text;
+    std::string address;  // of the process that has set it
+  };
   struct Waiter {
     ClientPtr client;
     Clock::time_point deadline;
-  };
-  struct Part {
-    std::string value;
-    std::string address;  // of the rank
-  };
-  struct Gather {
-    uint64_t size = 0;
-    std::map<uint64_t, Part> parts;  // by rank; a map, so that a large size in a small frame takes no memory
-    std::vector<Waiter> waiters;
+    std::vector<std::string> keys;
+    std::size_t there = 0;  // so many of the keys, from the first one, are set
   };
   struct Node {
     ClientPtr client;
@@ -63,9 +62,8 @@ class Hub {
     Clock::time_point time;  // of a joined node: of its last message; of a joining node: its deadline
   };
 
-  void set(const ClientPtr& client, std::string key, std::string value);
-  void get(const Waiter& waiter, const std::string& key);
-  void gather(const Waiter& waiter, const std::string& name, uint64_t rank, uint64_t size, std::string value);
+  void exchange(Waiter waiter, ByteReader& reader);
+  void answer();
   void join(const ClientPtr& client, uint64_t node, uint64_t nodes, std::string info, Clock::time_point deadline,
             Clock::time_point now);
   bool is_running(uint64_t node) const;
@@ -73,12 +71,10 @@ class Hub {
   static void refuse_second(const ClientPtr& client, uint64_t node, const Node& first);
   void start(Clock::time_point now);
   void pass_on(const ClientPtr& client, const std::string& text, bool only_node0);
-  void fail_waiters(const std::string& reason);
   std::optional<uint64_t> node_of(const ClientPtr& client) const;
 
-  std::map<std::string, std::string> values_;
-  std::map<std::string, std::vector<Waiter>> getters_;
-  std::map<std::string, Gather> gathers_;
+  std::map<std::string, Value> values_;
+  std::vector<Waiter> waiters_;
 
   uint64_t nodes_ = 0;   // that must join
   uint64_t starts_ = 0;  // how often all nodes have joined

@@ -16,10 +16,6 @@ namespace {
 using Clock = Connection::Clock;
 using std::chrono::milliseconds;
 
-uint64_t count(milliseconds time) {
-  return static_cast<uint64_t>(std::max<int64_t>(time.count(), 0));
-}
-
 class NetStore : public Store {
  public:
   // server: null, or the server of this store, in this process.
@@ -29,11 +25,11 @@ class NetStore : public Store {
   }
 
   void set(const std::string& key, std::string_view value) override {
-    call(request(Request::set).text(key).text(value), milliseconds(0));
+    call(exchange(milliseconds(0)).number(1).text(key).text(value), milliseconds(0));
   }
 
   std::optional<std::string> get(const std::string& key, milliseconds timeout) override {
-    const std::string payload = call(request(Request::get).text(key).number(count(timeout)), timeout);
+    const std::string payload = call(exchange(timeout).number(0).text(key), timeout);
     ByteReader reader(payload);
     if (reply_kind(reader) == Reply::late) return std::nullopt;
     return reader.text();
@@ -41,14 +37,10 @@ class NetStore : public Store {
 
   std::vector<std::string> allgather(const std::string& name, int rank, int size, std::string_view value,
                                      milliseconds timeout) override {
-    const auto number = [](int from) { return static_cast<uint64_t>(from); };
-    const std::string payload = call(request(Request::gather)
-                                         .text(name)
-                                         .number(number(rank))
-                                         .number(number(size))
-                                         .text(value)
-                                         .number(count(timeout)),
-                                     timeout);
+    const auto key = [&](int of) { return name + "/" + std::to_string(of); };
+    ByteWriter message = exchange(timeout).number(1).text(key(rank)).text(value);
+    for (int each = 0; each < size; ++each) message.text(key(each));
+    const std::string payload = call(message, timeout);
     ByteReader reader(payload);
     if (reply_kind(reader) == Reply::late) throw_missing_ranks(name, size, timeout, missing_ranks(reader));
     std::vector<std::string> values;
@@ -57,9 +49,13 @@ class NetStore : public Store {
   }
 
  private:
+  static ByteWriter exchange(milliseconds timeout) {
+    return request(Request::exchange).number(static_cast<uint64_t>(std::max<int64_t>(timeout.count(), 0)));
+  }
+
   // Sends one request and waits for its reply. Another thread uses another connection meanwhile.
   std::string call(const ByteWriter& message, milliseconds timeout) {
-    std::string payload = exchange(message, Clock::now() + std::max(timeout, milliseconds(0)) + kAnswer);
+    std::string payload = send(message, Clock::now() + std::max(timeout, milliseconds(0)) + kAnswer);
     ByteReader reader(payload);
     const Reply reply = reply_kind(reader);
     if (reply == Reply::refused) throw Error(ExitCode::rendezvous, reader.text());
@@ -67,7 +63,7 @@ class NetStore : public Store {
     return payload;
   }
 
-  std::string exchange(const ByteWriter& message, Clock::time_point deadline) {
+  std::string send(const ByteWriter& message, Clock::time_point deadline) {
     auto connection = take();
     try {
       connection->send(message);

@@ -19,27 +19,26 @@
 
 namespace ddprun::launch {
 
-inline constexpr std::string_view kHello = "ddpstor2";  // changes when the protocol changes
+inline constexpr std::string_view kHello = "ddpstor3";  // changes when the protocol changes
 inline constexpr std::size_t kNonceBytes = 32;
 inline constexpr std::size_t kProofBytes = 32;
 inline constexpr std::size_t kFirstBytes = kHello.size() + kNonceBytes;
 inline constexpr std::size_t kHeaderBytes = 4;       // of a frame
-inline constexpr uint32_t kLongestFrame = 64 << 20;  // of a client; the values of a gather are longer together
+inline constexpr uint32_t kLongestFrame = 64 << 20;  // of a client; the values that it wants may be longer together
 
 enum class Request : uint64_t {
-  set,      // key, value                         -> done or refused
-  get,      // key, milliseconds                  -> value, late or refused
-  gather,   // name, rank, size, value, milliseconds -> values, late (with the missing ranks) or refused
-  join,     // node, nodes, milliseconds, info    -> started, late or refused; then events follow
-  event,    // text, from a node that has joined: passed on to all nodes
-  report,   // text, from a node that has joined: passed on to node 0
-  ping,     // a node is alive                    -> pong
-  leave,    // a node ends without a failure      -> done
-  silence,  // nothing arrives from the server any more: the node is lost
+  exchange,  // milliseconds; 0, or 1 and key and value to set; wanted keys -> values, late, refused or failed
+  join,      // node, nodes, milliseconds, info -> started, late or refused; then events follow
+  event,     // text, from a node that has joined: passed on to all nodes
+  report,    // text, from a node that has joined: passed on to node 0
+  ping,      // a node is alive -> pong
+  leave,     // a node ends without a failure
+  silence,   // nothing arrives from the server any more: the node is lost
 };
 
-// late: the time limit of the request has passed. failed: another process of the job was lost meanwhile, with a text.
-enum class Reply : uint64_t { done, value, values, late, refused, failed, started, event, lost, pong };
+// late: the time limit of the request has passed; the numbers of the missing keys or nodes follow. failed: another
+// process of the job was lost meanwhile, with a text.
+enum class Reply : uint64_t { values, late, refused, failed, started, event, lost, pong };
 
 // The beginning of a request.
 inline ByteWriter request(Request kind) {

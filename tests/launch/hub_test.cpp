@@ -1,7 +1,6 @@
 #include "launch/net/hub.hpp"
 
 #include <doctest/doctest.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <memory>
@@ -78,20 +77,6 @@ TEST_CASE("a client that joins as two nodes is refused") {
   const auto client = std::make_shared<Client>();
   hub.handle(client, join(0).bytes(), joined.now);
   CHECK_THROWS_AS(hub.handle(client, join(1).bytes(), joined.now), std::out_of_range);
-}
-
-TEST_CASE("a small frame with the size of a large job takes little memory") {
-  Joined joined;
-  const auto gather = [&](int name, uint64_t rank, uint64_t size) {
-    const auto frame =
-        request(Request::gather).text(std::to_string(name)).number(rank).number(size).text("x").number(1);
-    joined.hub.handle(joined.clients[0], frame.bytes(), joined.now);
-  };
-  const std::size_t before = ::mallinfo2().uordblks;
-  for (int name = 0; name < 100; ++name) gather(name, 65535, 65536);
-  CHECK(::mallinfo2().uordblks < before + (1 << 20));
-  CHECK_THROWS_AS(gather(100, 0, 65537), std::out_of_range);
-  CHECK_THROWS_AS(gather(100, 4, 4), std::out_of_range);
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ def no_secret(place, backend, rng):
 
 # ----- An enemy where the hosts meet
 
-HELLO = b"ddpstor2"
+HELLO = b"ddpstor3"
 GET, PING = 1, 6  # Request of launch/net/protocol.hpp
 
 
