@@ -1,8 +1,8 @@
 #include <cstring>
 
 #include "algorithms.hpp"
-#include "ddprun/plugin/topology.hpp"
 #include "exchange.hpp"
+#include "reduction/topology.hpp"
 
 namespace ddprun::gloo_backend {
 namespace {

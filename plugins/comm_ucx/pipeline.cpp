@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ddprun/plugin/topology.hpp"
+#include "reduction/topology.hpp"
 
 namespace ddprun::ucx_backend {
 namespace {

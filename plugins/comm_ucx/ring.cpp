@@ -1,5 +1,5 @@
 #include "algorithms.hpp"
-#include "ddprun/plugin/topology.hpp"
+#include "reduction/topology.hpp"
 
 namespace ddprun::ucx_backend {
 

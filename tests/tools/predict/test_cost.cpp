@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
-#include "ddprun/plugin/topology.hpp"
+#include "reduction/topology.hpp"
 #include "tools/predict/cost.hpp"
 
 using namespace ddprun::predict;

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "ddprun/plugin/topology.hpp"
+#include "reduction/topology.hpp"
 
 namespace {
 

@@ -1,5 +1,5 @@
-// ddprun/plugin/topology.hpp: who talks to whom about what in a ring, in recursive doubling and in a binomial tree, as
-// pure functions of (rank, size, step). No I/O, no allocation, no state; the same for every transport.
+// Who talks to whom about what in a ring, in recursive doubling and in a binomial tree, as pure functions of (rank,
+// size, step). No I/O, no allocation, no state; the same for every transport.
 //
 // Ranks are 0 .. size - 1, size >= 1; counts and offsets are in elements. Arguments outside these ranges are the
 // caller's bug. Any thread.
