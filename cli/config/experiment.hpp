@@ -82,9 +82,6 @@ struct Experiment {
     bool pin_memory = true;
     std::string last = "pad";
     std::string sampler = "auto";
-    std::string difficulty = "magnitude";  // or a file of scores
-    double curriculum_start = 0.2;
-    int64_t curriculum_epochs = 1;
     std::vector<int64_t> batch_weights;  // by rank; empty: equal
     int64_t balance_steps = 0;
     bool standardize = false;

@@ -12,7 +12,6 @@ constexpr User kAdam = [](const Experiment& e) { return e.optimizer.name != "sgd
 constexpr User kShuffler = [](const Experiment& e) {
   return e.data.sampler == "auto" || e.data.sampler == "distributed";
 };
-constexpr User kCurriculum = [](const Experiment& e) { return e.data.sampler == "curriculum"; };
 constexpr User kStepSchedule = [](const Experiment& e) { return e.train.schedule == "step"; };
 constexpr User kCosineSchedule = [](const Experiment& e) { return e.train.schedule == "cosine"; };
 constexpr User kEarlyStop = [](const Experiment& e) { return !e.train.early_stop.empty(); };
@@ -102,10 +101,7 @@ const std::vector<Key>& keys() {
       DDPRUN_KEY(data.prefetch, integer("1", "1024")),
       DDPRUN_KEY(data.pin_memory, kFlag, .user = kGpu),
       DDPRUN_KEY(data.last, choice("pad|drop|exact")),
-      DDPRUN_KEY(data.sampler, choice("auto|sequential|random|distributed|curriculum")),
-      DDPRUN_KEY(data.difficulty, kText, .user = kCurriculum),
-      DDPRUN_KEY(data.curriculum_start, above_least(number("0", "1")), .user = kCurriculum),
-      DDPRUN_KEY(data.curriculum_epochs, integer("1"), .user = kCurriculum),
+      DDPRUN_KEY(data.sampler, choice("auto|sequential|random|distributed")),
       DDPRUN_KEY(data.batch_weights, list_of(integer("1", "65536")), .user = kDdp, .computed_default = true),
       DDPRUN_KEY(data.balance_steps, integer("0"), .user = kDdp),
       DDPRUN_KEY(data.standardize, kFlag),

@@ -52,7 +52,6 @@ std::map<std::string, std::string*> relative_paths(Experiment& experiment) {
   const auto names_file = [](const std::string& value) { return value.find('/') != std::string::npos; };
   std::string& resume = experiment.checkpoint.resume;
   add("data.root", experiment.data.root, true);
-  add("data.difficulty", experiment.data.difficulty, experiment.data.difficulty != "magnitude");
   add("model.weights", experiment.model.weights, true);
   add("checkpoint.resume", resume, resume != "latest" && resume != "auto");
   add("model.name", experiment.model.name, names_file(experiment.model.name));

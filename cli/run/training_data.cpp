@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "cli/run/training.hpp"
-#include "data/curriculum.hpp"
 #include "data/datasets.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/host_identity.hpp"
@@ -54,31 +53,12 @@ void refuse_empty_epochs(const Assembly& assembly, int world) {
                                 std::to_string(batch) + "; use \"pad\" or \"exact\", or a smaller data.batch_size"));
 }
 
-std::vector<double> difficulties(const Assembly& assembly) {
-  const config::Experiment& experiment = assembly.experiment();
-  return of_data(assembly, [&] {
-    return data::difficulties(experiment.data.difficulty, *assembly.data.train, workers_of(experiment),
-                              assembly.split.train);
-  });
-}
-
-SamplerOf curriculum_samplers(const Assembly& assembly, int world) {
-  const config::Experiment& experiment = assembly.experiment();
-  const auto seed = static_cast<uint64_t>(experiment.experiment.seed);
-  data::Curriculum curriculum{difficulties(assembly), experiment.data.curriculum_start,
-                              experiment.data.curriculum_epochs};
-  return [=, last = last_of(experiment)](int rank) {
-    return data::curriculum_sampler(curriculum, rank, world, seed, last);
-  };
-}
-
 // Of positions in the samples that are trained on.
 SamplerOf position_samplers(const Assembly& assembly, int world) {
   const config::Experiment& experiment = assembly.experiment();
   const auto& data = experiment.data;
   const auto seed = static_cast<uint64_t>(experiment.experiment.seed);
   const int64_t samples = assembly.train_samples();
-  if (data.sampler == "curriculum") return curriculum_samplers(assembly, world);
   if (data.sampler == "distributed" || (data.sampler == "auto" && experiment.strategy.kind == "ddp")) {
     return [=, shuffle = data.shuffle, last = last_of(experiment)](int rank) {
       return data::distributed_sampler(samples, rank, world, seed, shuffle, last);
@@ -94,16 +74,9 @@ SamplerOf train_samplers(const Assembly& assembly, int world) {
   };
 }
 
-// A curriculum's epochs have the length of a distributed sampler's epochs.
 int64_t steps_per_epoch(const Assembly& assembly, int world) {
-  const auto& data = assembly.experiment().data;
-  const int64_t batch = rank_batch(assembly.loaded, world);
-  const Last last = last_of(assembly.experiment());
-  if (data.sampler != "curriculum") {
-    return train::steps_of_epoch(*position_samplers(assembly, world)(0), batch, world, last);
-  }
-  const auto sampler = data::distributed_sampler(assembly.train_samples(), 0, world, 0, false, last);
-  return train::steps_of_epoch(*sampler, batch, world, last);
+  return train::steps_of_epoch(*position_samplers(assembly, world)(0), rank_batch(assembly.loaded, world), world,
+                               last_of(assembly.experiment()));
 }
 
 void set_up_batch_weights(const Assembly& assembly, const SamplerOf& sampler_of, int world, train::DataLoader& loader) {
@@ -148,8 +121,6 @@ void check_training_data(const Assembly& assembly, int world) {
   if (const std::string error = config::batch_weights_error(data.batch_weights, world); !error.empty()) {
     throw Error(ExitCode::usage, config::error(assembly.loaded.sources, "data.batch_weights", error));
   }
-  // "magnitude" needs a pass over the data and has no errors of its own, so it is not checked here.
-  if (data.sampler == "curriculum" && data.difficulty != data::kMagnitude) difficulties(assembly);
   const int64_t steps = steps_per_epoch(assembly, world);
   step_options(assembly.loaded, world, steps);
   steps_to_trace(assembly.loaded, steps);

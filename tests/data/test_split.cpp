@@ -4,12 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include "data/curriculum.hpp"
 #include "data/memory_dataset.hpp"
 #include "data/sampler.hpp"
 #include "data/standardize.hpp"
 #include "support/error_of.hpp"
-#include "testing/temp_dir.hpp"
 
 using namespace ddprun;
 using namespace ddprun::data;
@@ -73,15 +71,12 @@ TEST_CASE("the ranks' samplers divide the training part, whatever their number; 
   CHECK(subset_sampler(all(), {})->indices(3) == all()->indices(3));
 }
 
-TEST_CASE("statistics and difficulties are those of the training part") {
+TEST_CASE("statistics are those of the training part") {
   const MemoryDataset<float, float> dataset({1}, {1, 100, 3, -100}, {1}, {0, 0, 0, 0});
   const Indices part = {2, 0};
   const Standardization by = fit_standardization(dataset, 2, part);
   CHECK(by.mean == std::vector<double>{2});
   CHECK(by.deviation == std::vector<double>{1});
-  CHECK(difficulties("magnitude", dataset, 2, part) == std::vector<double>{3, 1});
-  const TempDir dir;
-  CHECK(difficulties(dir.write("scores.txt", "1\n2\n3\n4\n"), dataset, 0, part) == std::vector<double>{3, 1});
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const MemoryDataset<float, float> broken({1}, {nan, 1, 2, nan}, {1}, {0, 0, 0, 0});
   CHECK(error_of([&] {

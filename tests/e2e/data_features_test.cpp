@@ -1,7 +1,5 @@
-// Runs with standardisation, curriculum and load balance.
+// Runs with standardisation and load balance.
 #include <doctest/doctest.h>
-
-#include <fstream>
 
 #include "data/standardize.hpp"
 #include "e2e/program.hpp"
@@ -67,48 +65,6 @@ TEST_CASE("a standardised run saves its means and deviations, equal for any numb
   const auto broken = runs.train({"data.standardize=true", "train.steps=13"});
   const auto resumed = runs.train({"data.standardize=true", "train.epochs=2", "checkpoint.resume=" + broken.string()});
   CHECK(weights_of(resumed) == weights_of(single));
-}
-
-TEST_CASE("a curriculum draws from the easiest first, on one rank and on two") {
-  Runs runs;
-  {
-    std::ofstream scores(runs.place.folder() / "scores.txt");
-    for (int i = 0; i < 230; ++i) scores << i << "\n";
-  }
-  const std::vector<std::string> curriculum = {"data.sampler=curriculum",
-                                               "data.difficulty=" + (runs.place.folder() / "scores.txt").string(),
-                                               "data.curriculum_start=0.2", "data.curriculum_epochs=1"};
-  const auto single = runs.train(curriculum);
-  const auto pair = runs.train(with(kTwoRanks, curriculum));
-  CHECK(distance(losses_of(single, 1), losses_of(pair, 2)) < 1e-5);
-  // The few samples of synthetic noise in the first epoch can be memorised, all of them cannot.
-  const auto epochs = json_lines(single / "epochs.jsonl");
-  CHECK(epochs[0].at("train.loss") < epochs[1].at("train.loss"));
-  CHECK(runs.start({"data.sampler=curriculum"}).code == 0);  // by magnitude
-}
-
-TEST_CASE("missing, too few or invalid scores of a curriculum are reported before any rank starts") {
-  Runs runs;
-  const std::string scores = (runs.place.folder() / "scores.txt").string();
-  const auto check_refused = [&](const std::string& what) {
-    const std::vector<std::string> settings = with(kTwoRanks, {"data.sampler=curriculum", "data.difficulty=" + scores});
-    std::vector<std::string> checked = {"validate", runs.config};
-    for (const std::string& setting : settings) checked.insert(checked.end(), {"--set", setting});
-    const std::string line =
-        "--set data.difficulty=" + scores + ": data.difficulty = \"" + scores + "\": " + scores + what + "\n";
-    for (const auto& result : {runs.place.ddprun(checked), runs.start(settings)}) {
-      CHECK(result.code == 2);
-      CHECK(result.err.ends_with(line));
-      CHECK_MESSAGE(!contains(result.err, "rank"), result.err);
-    }
-    CHECK_FALSE(std::filesystem::exists(runs.place.runs()));
-  };
-  check_refused(": No such file or directory; give \"magnitude\" or a file of scores");
-  runs.place.config("1\n2\n", "scores");
-  std::filesystem::rename(runs.place.folder() / "scores.toml", scores);
-  check_refused(": has 2 lines, and there are 230 training samples");
-  std::ofstream(scores) << "1\nhard\n";
-  check_refused(":2: expected one number");
 }
 
 TEST_CASE("batch weights change which rank computes a sample, not the results") {
@@ -191,15 +147,9 @@ TEST_CASE("a validation set is not trained on, and is the same for any strategy 
   CHECK(samples_of_epoch(runs.train({"data.validation=40", "data.options.samples=100"}), 1) == 60);
 }
 
-TEST_CASE("a validation set with standardisation, a curriculum, batch weights and a resume within an epoch") {
+TEST_CASE("a validation set with standardisation, batch weights and a resume within an epoch") {
   Runs runs;
-  {
-    std::ofstream scores(runs.place.folder() / "scores.txt");
-    for (int i = 0; i < 230; ++i) scores << i % 7 << "\n";
-  }
-  const std::vector<std::string> settings = {"data.validation=29", "data.standardize=true", "data.sampler=curriculum",
-                                             "data.difficulty=" + (runs.place.folder() / "scores.txt").string(),
-                                             "data.curriculum_epochs=2"};
+  const std::vector<std::string> settings = {"data.validation=29", "data.standardize=true"};
   const auto ranks = with(with(kTwoRanks, settings), {"data.batch_weights=[2, 1]"});
   const auto single = runs.train(settings), pair = runs.train(ranks);
   CHECK(distance(losses_of(single, 1), losses_of(pair, 2)) < 1e-5);

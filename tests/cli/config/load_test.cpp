@@ -198,7 +198,6 @@ TEST_CASE("paths become absolute for a copy of the config in another folder") {
   const std::string folder = std::filesystem::current_path().string() + "/";
   config::Experiment e;
   e.data.root = "data";
-  e.data.difficulty = "scores.txt";
   e.model.name = "linear";
   e.model.weights = "/w.safetensors";
   e.comm.backend = "lib/x.so";
@@ -206,7 +205,6 @@ TEST_CASE("paths become absolute for a copy of the config in another folder") {
   e.comm.options = {{"tuning", "gloo.tuning"}};
   config::make_paths_absolute(e);
   CHECK(e.data.root == folder + "data");
-  CHECK(e.data.difficulty == folder + "scores.txt");
   CHECK(e.model.name == "linear");
   CHECK(e.model.weights == "/w.safetensors");
   CHECK(e.comm.backend == folder + "lib/x.so");
