@@ -1,12 +1,10 @@
-// Files that are read sequentially as bytes, decompressed if they are gzip, and members of archives. Private to the
-// module.
+// Files that are read sequentially as bytes, decompressed if they are gzip. Private to the module.
 #pragma once
 
 #include <zlib.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,18 +38,5 @@ class ByteFile {
   const std::string path_;
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;  // zlib reads a file that is not packed as it is
 };
-
-struct ArchiveLimits {
-  std::size_t member = 0;  // maximum bytes of a wanted member; a larger one is rejected before it is read
-  std::size_t total = 0;   // maximum bytes of the whole archive, unpacked
-};
-
-// Reads members of a tar archive, plain or gzip, into memory; writes nothing to disk: the members with the given
-// `names`, each name exactly as in the archive; missing ones are left out. Reads the archive once to its end, so that
-// its checksum is verified. Throws InvalidDataset("root") that begins with `path`: for a damaged archive, one beyond
-// the limits, a duplicate member, and any member, wanted or not, that is a link or a device or whose name is absolute
-// or contains "..". Archives of data sets have no such members.
-std::map<std::string, std::vector<uint8_t>> read_members(const std::string& path, const std::vector<std::string>& names,
-                                                         const ArchiveLimits& limits);
 
 }  // namespace ddprun::data

@@ -1,8 +1,6 @@
 #include "data/builtin.hpp"
 
-#include <algorithm>
 #include <filesystem>
-#include <map>
 #include <utility>
 
 #include "data/byte_file.hpp"
@@ -10,17 +8,16 @@
 namespace ddprun::data {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::size_t pixel_bytes = 3 * 32 * 32;
 constexpr std::size_t record_bytes = 1 + pixel_bytes;
 constexpr std::size_t most_file_bytes = std::size_t{256} << 20;  // all of CIFAR-10 is 184 MB
-constexpr std::size_t most_archive_bytes = std::size_t{1} << 30;
 
 const std::vector<std::string> class_names = {"airplane", "automobile", "bird",  "cat",  "deer",
                                               "dog",      "frog",       "horse", "ship", "truck"};
-const std::string folder = "cifar-10-batches-bin";  // in the archive, and where users unpack it
+const std::string folder = "cifar-10-batches-bin";  // what the archive unpacks to
 const std::string archive_name = "cifar-10-binary.tar.gz";
-
-using Files = std::map<std::string, std::vector<uint8_t>>;  // name -> records
 
 std::vector<std::string> file_names(const DatasetOptions& options, const std::string& key) {
   std::vector<std::string> names = options.texts(key);
@@ -45,65 +42,34 @@ std::vector<uint8_t> read_records(const std::string& path) {
   return bytes;
 }
 
-// Finds the files in root or in the folder that the archive unpacks to. Adds the others to `missing`.
-Files read_plain_files(const std::filesystem::path& root, const std::vector<std::string>& names,
-                       std::vector<std::string>& missing) {
-  Files files;
-  for (const std::string& name : names) {
-    if (files.contains(name)) continue;
-    const std::string path = find_file({(root / name).string(), (root / folder / name).string()});
-    if (path.empty()) {
-      missing.push_back(name);
-    } else {
-      files[name] = read_records(path);
-    }
-  }
-  return files;
+// `archive` is the set as it is published, which is not read.
+[[noreturn]] void refuse_packed(const fs::path& archive) {
+  const fs::path there = fs::absolute(archive);
+  const std::string path = there.string(), root = there.parent_path().string();
+  throw InvalidDataset("root",
+                       path + ": is packed; unpack it: tar -xf " + path + " -C " + root + "; data.root is that folder");
 }
 
-void add_archived_files(const std::string& archive, const std::vector<std::string>& names, Files& files) {
-  std::vector<std::string> members;
-  for (const std::string& name : names) members.push_back(folder + "/" + name);
-  auto found = read_members(archive, members, {most_file_bytes, most_archive_bytes});
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const auto member = found.find(members[i]);
-    if (member == found.end()) throw InvalidDataset("root", archive + ": holds no member " + members[i]);
-    check_cifar10_records(member->second, archive + ": " + members[i]);
-    files[names[i]] = std::move(member->second);
-  }
+std::string path_of(const fs::path& root, const std::string& advice, const std::string& name) {
+  const fs::path unpacked = root / folder;
+  const std::string path = find_file({(root / name).string(), (unpacked / name).string()});
+  if (!path.empty()) return path;
+  if (fs::exists(root / archive_name)) refuse_packed(root / archive_name);
+  throw InvalidDataset("root", "found neither " + name + " nor " + name + ".gz in " + root.string() + " or " +
+                                   unpacked.string() + "; " + advice +
+                                   "; or name files that are there in options.train and options.test");
 }
 
-Files read_files(const std::string& root, const std::string& advice, const std::vector<std::string>& names) {
-  check_root(root, advice);
-  std::vector<std::string> missing;
-  Files files = read_plain_files(root, names, missing);
-  if (missing.empty()) return files;
-  const std::string archive = (std::filesystem::path(root) / archive_name).string();
-  if (find_file({archive}).empty()) {
-    throw InvalidDataset("root", "found neither " + missing[0] + " nor " + missing[0] + ".gz in " + root + " or " +
-                                     (std::filesystem::path(root) / folder).string() + ", nor " + archive + "; " +
-                                     advice + "; or name files that are there in options.train and options.test");
-  }
-  add_archived_files(archive, missing, files);
-  return files;
-}
-
-// The images and labels of the files, in order. Frees a file when no later list needs it.
-ByteImages take(Files& files, const std::vector<std::string>& names, const std::vector<std::string>& later) {
+// The images and labels of the files, in order.
+ByteImages read_images(const fs::path& root, const std::string& advice, const std::vector<std::string>& names) {
   ByteImages images{3, 32, 32, {}, {}};
-  std::size_t records = 0;
-  for (const std::string& name : names) records += files.at(name).size() / record_bytes;
-  images.pixels.reserve(records * pixel_bytes);
-  images.labels.reserve(records);
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::vector<uint8_t>& bytes = files.at(names[i]);
+  for (const std::string& name : names) {
+    const std::vector<uint8_t> bytes = read_records(path_of(root, advice, name));
+    images.pixels.reserve(images.pixels.size() + bytes.size());
     for (auto record = bytes.begin(); record != bytes.end(); record += record_bytes) {
       images.labels.push_back(*record);
       images.pixels.insert(images.pixels.end(), record + 1, record + record_bytes);
     }
-    const auto needed = [&](auto begin, auto end) { return std::find(begin, end, names[i]) != end; };
-    const auto after = names.begin() + static_cast<std::ptrdiff_t>(i) + 1;
-    if (!needed(after, names.end()) && !needed(later.begin(), later.end())) files.erase(names[i]);
   }
   return images;
 }
@@ -125,16 +91,15 @@ void check_cifar10_records(std::span<const uint8_t> bytes, const std::string& pa
 
 Splits open_cifar10(const DatasetContext& context) {
   const DatasetOptions options("cifar10", context, kCifar10Options);
-  const auto train = file_names(options, "train");
-  const auto test = file_names(options, "test");
+  const auto train = file_names(options, "train"), test = file_names(options, "test");
   const ImageSplitOptions image = read_image_split_options(options, 3);
   const std::string root = context.root.empty() ? kCifar10Root : context.root;
 
-  std::vector<std::string> names = train;
-  names.insert(names.end(), test.begin(), test.end());
-  Files files = read_files(root, fetch_advice("cifar10", root, kCifar10Root), names);
-  ByteImages train_images = take(files, train, test);
-  ByteImages test_images = take(files, test, {});
+  const std::string advice = fetch_advice("cifar10", root, kCifar10Root);
+  if (fs::path(root).filename() == archive_name) refuse_packed(root);
+  check_root(root, advice);
+  ByteImages train_images = read_images(root, advice, train);
+  ByteImages test_images = read_images(root, advice, test);
   return make_image_splits(std::move(train_images), std::move(test_images), image, context.seed, class_names);
 }
 

@@ -62,10 +62,9 @@ Splits open_splits(const ddprun_dataset_plugin& table, const DatasetContext& con
 //   idx            The same for files of the user's own; root is required. One option more: classes (largest label
 //                  + 1).
 //   cifar10        The binary form in root (default "data/cifar10"); input {3, 32, 32}, target {} int64. Each file is
-//                  looked for in root and in root/cifar-10-batches-bin, plain before .gz; then in
-//                  root/cifar-10-binary.tar.gz, as it is published. Options: those of images, mean (0.5) and std (0.5);
-//                  train (data_batch_1.bin to data_batch_5.bin) and test (test_batch.bin): names of files, with commas
-//                  between them.
+//                  looked for in root and in root/cifar-10-batches-bin, where the published archive is unpacked, plain
+//                  before .gz. Options: those of images, mean (0.5) and std (0.5); train (data_batch_1.bin to
+//                  data_batch_5.bin) and test (test_batch.bin): names of files, with commas between them.
 //   (images)       image_size (0: as the files have it), mean, std: see
 //                  ddprun/plugin/image_transform.hpp; random_crop (0), random_flip (false): for the training split
 //                  only; samples, test_samples (all): use only the first ones.

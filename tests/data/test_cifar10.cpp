@@ -5,6 +5,7 @@
 #include "data/cifar10_files.hpp"
 #include "data/loader.hpp"
 #include "data/opening.hpp"
+#include "support/read_file.hpp"
 
 using namespace ddprun;
 using namespace ddprun::data;
@@ -38,11 +39,6 @@ std::pair<Samples<int64_t>, Samples<int64_t>> all_of(const Splits& splits) {
   return {fetch_all<int64_t>(*splits.train), fetch_all<int64_t>(*splits.test)};
 }
 
-void replace_by_archive(const Cifar10Folder& folder, const std::vector<TarMember>& members) {
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) std::filesystem::remove(entry.path());
-  folder.write(cifar10_archive, gzip(tar(members)));
-}
-
 }  // namespace
 
 TEST_CASE("CIFAR-10 samples are [3, 32, 32] from -1 to 1, plane by plane, in the order of the files") {
@@ -63,29 +59,23 @@ TEST_CASE("CIFAR-10 samples are [3, 32, 32] from -1 to 1, plane by plane, in the
   }
 }
 
-TEST_CASE("plain, packed, unpacked in its own folder, or in the archive: the same samples") {
-  const Cifar10Folder plain, packed(false), unpacked(false), archived(false), mixed;
+TEST_CASE("plain, packed, or unpacked in its own folder: the same samples") {
+  const Cifar10Folder plain, packed(false), unpacked(false);
   std::filesystem::create_directory(unpacked.path() / cifar10_folder);
-  for (const TarMember& member : cifar10_members()) {
-    if (member.type != '0') continue;
-    packed.write(member.name.substr(cifar10_folder.size() + 1) + ".gz", gzip(member.content));
-    unpacked.write(member.name, member.content);
+  for (const auto& entry : std::filesystem::directory_iterator(plain.path())) {
+    const std::string name = entry.path().filename(), content = read_file(entry.path());
+    packed.write(name + ".gz", gzip(content));
+    unpacked.write(cifar10_folder + "/" + name, content);
   }
-  replace_by_archive(archived, cifar10_members());
-  std::filesystem::remove(mixed.file("data_batch_2.bin"));
-  mixed.write(cifar10_archive, gzip(tar(cifar10_members())));
   const auto expected = all_of(open(plain));
   CHECK(all_of(open(packed)) == expected);
   CHECK(all_of(open(unpacked)) == expected);
-  CHECK(all_of(open(archived)) == expected);
-  CHECK(all_of(open(mixed)) == expected);
 }
 
-TEST_CASE("a file in the folder precedes one in its subfolder, plain precedes packed, and both precede the archive") {
+TEST_CASE("a file in the folder precedes one in its subfolder, and plain precedes packed") {
   const Cifar10Folder folder;
   std::filesystem::create_directory(folder.path() / cifar10_folder);
   const auto label = [&] { return fetch<int64_t>(*open(folder).test, {0}).targets[0]; };
-  folder.write(cifar10_archive, gzip(tar({{cifar10_folder + "/" + cifar10_test, records(1, 9)}})));
   folder.write(cifar10_folder + "/" + cifar10_test, records(1, 8));
   folder.write(cifar10_test + ".gz", gzip(records(1, 7)));
   CHECK(label() == 0);
@@ -93,8 +83,16 @@ TEST_CASE("a file in the folder precedes one in its subfolder, plain precedes pa
   CHECK(label() == 7);
   std::filesystem::remove(folder.file(cifar10_test + ".gz"));
   CHECK(label() == 8);
-  std::filesystem::remove(folder.file(cifar10_folder + "/" + cifar10_test));
-  CHECK(label() == 9);
+}
+
+TEST_CASE("the archive as it is published is not read: one line says how to unpack it") {
+  const Cifar10Folder folder(false);
+  const std::string archive = folder.file(cifar10_archive);
+  folder.write(cifar10_archive, "packed");
+  for (const std::string& root : {folder.root(), archive}) {
+    CHECK(builtin_error({"cifar10", root, {}, 0}) == "root: " + archive + ": is packed; unpack it: tar -xf " + archive +
+                                                         " -C " + folder.root() + "; data.root is that folder");
+  }
 }
 
 TEST_CASE("train and test name the files of partial sets; samples and test_samples limit their numbers") {
@@ -146,14 +144,11 @@ TEST_CASE("a missing file is reported with all searched places, and how to get i
   std::filesystem::remove(folder.file("data_batch_3.bin"));
   CHECK(builtin_error({"cifar10", folder.root(), {}, 0}) ==
         "root: found neither data_batch_3.bin nor data_batch_3.bin.gz in " + folder.root() + " or " +
-            folder.file(cifar10_folder) + ", nor " + folder.file(cifar10_archive) +
-            "; \"ddprun data fetch cifar10 --root " + folder.root() +
+            folder.file(cifar10_folder) + "; \"ddprun data fetch cifar10 --root " + folder.root() +
             "\" gets the files; or give the folder that they are in; or name files that are there in options.train and "
             "options.test");
   CHECK(builtin_error({"cifar10", folder.file(cifar10_test), {}, 0}) ==
         "root: " + folder.file(cifar10_test) + ": is no folder; give the folder that it is in");
-  folder.write(cifar10_archive, gzip(tar({{"data_batch_3.bin", records(1)}})));
-  CHECK(error_in(folder) == "root: cifar-10-binary.tar.gz: holds no member cifar-10-batches-bin/data_batch_3.bin");
 }
 
 TEST_CASE("without a root CIFAR-10 is searched in data/cifar10") {
@@ -181,21 +176,6 @@ TEST_CASE("files that are empty, truncated or have a wrong label are refused wit
   std::filesystem::remove(folder.file(cifar10_test));
   std::filesystem::create_directory(folder.file(cifar10_test));
   CHECK(error_in(folder) == "root: test_batch.bin: is no regular file");
-}
-
-TEST_CASE("errors in a member are reported with archive and member") {
-  auto members = cifar10_members();
-  members.back().content[3073] = 77;
-  const Cifar10Folder folder;
-  replace_by_archive(folder, members);
-  CHECK(error_in(folder) ==
-        "root: cifar-10-binary.tar.gz: cifar-10-batches-bin/test_batch.bin: offset 3073: label 77 in a data set of 10 "
-        "classes (0 to 9)");
-  members.back() = {cifar10_folder + "/" + cifar10_test, "", '2', "/etc/passwd"};
-  replace_by_archive(folder, members);
-  CHECK(error_in(folder) ==
-        "root: cifar-10-binary.tar.gz: member \"cifar-10-batches-bin/test_batch.bin\" is a link or a device, which no "
-        "data set holds");
 }
 
 TEST_CASE("batches of resized, cropped and flipped images are equal whatever the number of workers") {

@@ -99,12 +99,15 @@ std::string how_to_use(const DataSet& set, const std::string& root) {
 std::string fetch(const DataSet& set, const FetchOptions& options) {
   const std::string root = options.root.empty() ? set.root : options.root;
   const std::vector<std::string> bases = bases_of(set, options.mirror);
-  Stop stop;
   for (const RemoteFile& file : set.files) {
     std::vector<std::string> urls;
     for (const std::string& base : bases) urls.push_back(base + file.name);
+    Stop stop;
     Display display(file);
     display.ends(download(file, root, urls, options.limits, stop, display));
+  }
+  for (const RemoteFile& file : set.files) {
+    if (!file.members.empty()) log::plain(file.name + ": " + unpack(file, root));
   }
   return how_to_use(set, root);
 }
@@ -134,7 +137,12 @@ const std::vector<DataSet>& catalogue() {
        "data/cifar10",
        true,
        {"https://www.cs.toronto.edu/~kriz/"},
-       {{"cifar-10-binary.tar.gz", 170'052'171, "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"}}}};
+       {{"cifar-10-binary.tar.gz",
+         170'052'171,
+         "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+         {"cifar-10-batches-bin/data_batch_1.bin", "cifar-10-batches-bin/data_batch_2.bin",
+          "cifar-10-batches-bin/data_batch_3.bin", "cifar-10-batches-bin/data_batch_4.bin",
+          "cifar-10-batches-bin/data_batch_5.bin", "cifar-10-batches-bin/test_batch.bin"}}}}};
   return all;
 }
 

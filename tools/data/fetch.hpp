@@ -11,11 +11,12 @@
 
 namespace ddprun::fetch {
 
-// A file as published: archives and .gz files are kept as they are.
+// A file as published, which is kept as it is.
 struct RemoteFile {
   std::string name;
   int64_t bytes = 0;
-  std::string sha256;  // 64 hexadecimal digits, lower case
+  std::string sha256;                     // 64 hexadecimal digits, lower case
+  std::vector<std::string> members = {};  // of an archive: the files that are unpacked, all in one folder of it
 };
 
 // Receives the progress of a download, on the thread that downloads.
@@ -48,6 +49,12 @@ enum class Outcome {
 Outcome download(const RemoteFile& file, const std::string& folder, const std::vector<std::string>& urls,
                  const Limits& limits, Stop& stop, Listener& listener);
 
+// Unpacks the members of a tar archive that download() has verified, with the program tar, below `folder`: all files or
+// none. Returns a line for the user. Leaves files that are there as they are. Throws Error(usage) if some of them are
+// missing; Error(failure) with tar's message; Error(interrupted or terminated) when it is asked to stop. Call it while
+// there is one thread.
+std::string unpack(const RemoteFile& archive, const std::string& folder);
+
 struct DataSet {
   std::string name;
   std::string root;                // default folder; relative to the current folder
@@ -70,8 +77,9 @@ struct FetchOptions {
   Limits limits;
 };
 
-// Downloads missing files and verifies the others. Returns one line that says how to use the data set in a config.
-// Errors are those of download(), and Error(usage) for an invalid mirror. Call it while there is one thread.
+// Downloads missing files, verifies the others, and unpacks archives. Returns one line that says how to use the data
+// set in a config. Errors are those of download() and unpack(), and Error(usage) for an invalid mirror. Call it while
+// there is one thread.
 std::string fetch(const DataSet& set, const FetchOptions& options);
 
 }  // namespace ddprun::fetch
