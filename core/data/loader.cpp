@@ -1,17 +1,16 @@
 #include "data/loader.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <atomic>
 #include <condition_variable>
 #include <exception>
+#include <limits>
 #include <mutex>
-#include <numeric>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
 
-#include "data/batch_buffer.hpp"
-#include "data/datasets.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::data {
@@ -23,33 +22,53 @@ std::size_t largest_batch(const Batches& batches) {
   return samples;
 }
 
-// No workers: next() fetches.
-class InlineLoader : public Loader {
+// The memory of a batch, allocated once and used for many batches. Used by one thread at a time.
+class BatchBuffer {
  public:
-  InlineLoader(const Dataset& dataset, const MemorySource& memory) : dataset_(dataset), buffer_(memory) {}
+  // Empty: ordinary memory.
+  explicit BatchBuffer(MemorySource source) : source_(std::move(source)) {}
 
-  void start(Batches batches, int64_t epoch) override {
-    batches_ = std::move(batches);
-    epoch_ = epoch;
-    next_ = 0;
-    buffer_.reserve(dataset_, largest_batch(batches_));
+  // Allocates memory for this number of samples. It never shrinks.
+  void reserve(const Dataset& dataset, std::size_t samples) {
+    if (inputs_ && samples <= samples_) return;
+    inputs_ = allocate(dataset.input(), samples);
+    targets_ = allocate(dataset.target(), samples);
+    samples_ = samples;
   }
 
-  bool next(Batch& batch) override {
-    if (next_ == batches_.size()) return false;
-    batch = buffer_.fill(dataset_, batches_[next_++], epoch_, never_);
-    return true;
+  // Fetches the samples of `indices` piece by piece; reserve() must have been called for as many. Returns early with
+  // the samples fetched so far once `stop` is true. Throws what the data set throws.
+  Batch fill(const Dataset& dataset, std::span<const int64_t> indices, int64_t epoch, const std::atomic<bool>& stop) {
+    constexpr std::size_t piece_bytes = 64 * 1024;
+    const std::size_t input_bytes = dataset.input().bytes();
+    const std::size_t target_bytes = dataset.target().bytes();
+    const std::size_t piece = std::max<std::size_t>(1, piece_bytes / (input_bytes + target_bytes));
+    for (std::size_t at = 0; at < indices.size() && !stop.load(std::memory_order_relaxed); at += piece) {
+      const auto part = indices.subspan(at, std::min(piece, indices.size() - at));
+      dataset.fetch(part, epoch, inputs_.get() + at * input_bytes, targets_.get() + at * target_bytes);
+    }
+    return {static_cast<int64_t>(indices.size()), inputs_.get(), targets_.get()};
   }
-
-  bool ready() override { return false; }
 
  private:
-  const Dataset& dataset_;
-  const std::atomic<bool> never_{false};
-  Batches batches_;
-  int64_t epoch_ = 0;
-  std::size_t next_ = 0;
-  BatchBuffer buffer_;
+  using Memory = std::shared_ptr<std::byte>;
+
+  Memory allocate(const Field& field, std::size_t samples) const {
+    const std::size_t bytes = field.bytes();
+    if (bytes > 0 && samples > std::numeric_limits<std::ptrdiff_t>::max() / bytes) {
+      throw Error(ExitCode::failure, "a batch of " + std::to_string(samples) + " samples is larger than memory can be");
+    }
+    const std::size_t size = std::max<std::size_t>(1, samples * bytes);
+    if (source_) return source_(size);
+    constexpr std::align_val_t alignment{64};
+    return {static_cast<std::byte*>(::operator new(size, alignment)),
+            [](std::byte* memory) { ::operator delete(memory, alignment); }};
+  }
+
+  MemorySource source_;
+  Memory inputs_;
+  Memory targets_;
+  std::size_t samples_ = 0;
 };
 
 // Workers claim the batches of an epoch in order. Batch i uses slot i modulo the number of slots, and the caller
@@ -58,7 +77,7 @@ class InlineLoader : public Loader {
 //
 // Waking a sleeping thread costs more than fetching a small batch. So only one worker is woken at a time, when half of
 // the prefetched batches are used, and the caller only when the batch that it waits for is ready. If no worker has
-// begun that batch yet, the caller fetches it itself.
+// begun that batch yet, or there are no workers, the caller fetches it itself.
 class WorkerLoader : public Loader {
  public:
   WorkerLoader(const Dataset& dataset, const LoaderOptions& options)
@@ -137,7 +156,8 @@ class WorkerLoader : public Loader {
     constexpr std::size_t most_small = 64;           // but at most this many batches
     const std::size_t batch_bytes = samples * (dataset_.input().bytes() + dataset_.target().bytes());
     const std::size_t small = std::min(small_bytes / std::max<std::size_t>(1, batch_bytes), most_small);
-    const std::size_t useful = std::clamp<std::size_t>(batches, 1, std::max(least_ahead_, small));
+    const std::size_t useful =
+        workers_.empty() ? 0 : std::clamp<std::size_t>(batches, 1, std::max(least_ahead_, small));
     while (slots_.size() < useful + 1) slots_.emplace_back(memory_);
     const std::size_t used = std::min(batches, slots_.size());
     for (std::size_t i = 0; i < used; ++i) slots_[i].buffer.reserve(dataset_, samples);
@@ -216,35 +236,10 @@ std::unique_ptr<Loader> make_loader(const Dataset& dataset, LoaderOptions option
   if (options.workers < 0) {
     throw Error(ExitCode::usage, std::to_string(options.workers) + " data workers: expected 0 or more");
   }
-  if (options.workers == 0) return std::make_unique<InlineLoader>(dataset, options.memory);
-  if (options.prefetch < 1) {
+  if (options.workers > 0 && options.prefetch < 1) {
     throw Error(ExitCode::usage, "prefetch of " + std::to_string(options.prefetch) + ": expected 1 or more");
   }
   return std::make_unique<WorkerLoader>(dataset, options);
-}
-
-void for_each_input(const Dataset& dataset, std::span<const int64_t> subset, int workers, const std::string& key,
-                    const std::function<void(const float*)>& visit) {
-  constexpr int64_t batch_size = 64;
-  if (dataset.input().type != ElementType::float32) throw DatasetError(key, "needs inputs of type float32");
-  const std::size_t elements = dataset.input().elements();
-  const auto loader = make_loader(dataset, {workers, 2});
-  std::vector<int64_t> indices(subset.begin(), subset.end());
-  if (subset.empty()) {
-    indices.resize(static_cast<std::size_t>(dataset.size()));
-    std::iota(indices.begin(), indices.end(), int64_t{0});
-  }
-  loader->start(cut_batches(indices, batch_size, false), 0);
-  auto index = indices.begin();
-  for (Batch batch; loader->next(batch);) {
-    const auto* input = static_cast<const float*>(batch.inputs);
-    for (int64_t i = 0; i < batch.size; ++i, ++index, input += elements) {
-      if (!std::all_of(input, input + elements, [](float value) { return std::isfinite(value); })) {
-        throw DatasetError(key, "sample " + std::to_string(*index) + " holds a value that is NaN or infinite");
-      }
-      visit(input);
-    }
-  }
 }
 
 }  // namespace ddprun::data

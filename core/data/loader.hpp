@@ -65,9 +65,4 @@ std::vector<int64_t> apportion(int64_t total, const std::vector<double>& weights
 // `batches` holds the unweighted batches of every rank.
 Batches share_out(const std::vector<Batches>& batches, int rank, const std::vector<double>& weights);
 
-// Calls visit(input) for each sample of `subset` (empty: of the whole data set) in order, on this thread, as epoch 0
-// gives them; `workers` threads prefetch. Throws DatasetError(key) for inputs that are not float32 or not finite.
-void for_each_input(const Dataset& dataset, std::span<const int64_t> subset, int workers, const std::string& key,
-                    const std::function<void(const float*)>& visit);
-
 }  // namespace ddprun::data

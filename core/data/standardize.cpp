@@ -4,7 +4,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
 
 #include "data/datasets.hpp"
 #include "data/loader.hpp"
@@ -85,7 +87,7 @@ class StandardizedDataset final : public Dataset {
   std::vector<float> scale_;
 };
 
-std::string joined(const std::vector<double>& values) {
+std::string comma_separated(const std::vector<double>& values) {
   std::string text;
   for (const double value : values) {
     std::array<char, 32> digits{};
@@ -109,12 +111,39 @@ bool read_numbers(std::string_view text, std::vector<double>& values) {
   }
 }
 
+// Calls visit(input) for each sample of `subset` (empty: of the whole data set) in order, on this thread, as epoch 0
+// gives them; `workers` threads prefetch.
+void for_each_input(const Dataset& dataset, std::span<const int64_t> subset, int workers,
+                    const std::function<void(const float*)>& visit) {
+  constexpr int64_t batch_size = 64;
+  if (dataset.input().type != ElementType::float32) throw DatasetError("standardize", "needs inputs of type float32");
+  const std::size_t elements = dataset.input().elements();
+  const auto loader = make_loader(dataset, {workers, 2});
+  std::vector<int64_t> indices(subset.begin(), subset.end());
+  if (subset.empty()) {
+    indices.resize(static_cast<std::size_t>(dataset.size()));
+    std::iota(indices.begin(), indices.end(), int64_t{0});
+  }
+  loader->start(cut_batches(indices, batch_size, false), 0);
+  auto index = indices.begin();
+  for (Batch batch; loader->next(batch);) {
+    const auto* input = static_cast<const float*>(batch.inputs);
+    for (int64_t i = 0; i < batch.size; ++i, ++index, input += elements) {
+      if (!std::all_of(input, input + elements, [](float value) { return std::isfinite(value); })) {
+        throw DatasetError("standardize",
+                           "sample " + std::to_string(*index) + " holds a value that is NaN or infinite");
+      }
+      visit(input);
+    }
+  }
+}
+
 }  // namespace
 
 Standardization fit_standardization(const Dataset& dataset, int workers, std::span<const int64_t> subset) {
   const Layout layout = layout_of(dataset.input());
   std::vector<Moments> moments(layout.features);
-  for_each_input(dataset, subset, workers, "standardize", [&](const float* input) {
+  for_each_input(dataset, subset, workers, [&](const float* input) {
     for (std::size_t feature = 0; feature < layout.features; ++feature) {
       moments[feature].add(input + feature * layout.elements, layout.elements);
     }
@@ -139,7 +168,7 @@ std::unique_ptr<Dataset> standardized(std::unique_ptr<Dataset> dataset, Standard
 }
 
 std::string to_text(const Standardization& by) {
-  return joined(by.mean) + ";" + joined(by.deviation);
+  return comma_separated(by.mean) + ";" + comma_separated(by.deviation);
 }
 
 Standardization read_standardization(const std::string& text) {
