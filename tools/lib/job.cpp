@@ -109,10 +109,6 @@ std::vector<std::vector<int64_t>> Job::meet(Terms terms) {
   return counts;
 }
 
-std::string Job::text() const {
-  return world_ ? "ranks of " + world_->launcher : std::to_string(count_) + " nodes";
-}
-
 // The place of this process's child in the run.
 void Job::place(ProcessPlan& plan, int port) const {
   const auto add = [&](const std::string& name, const std::string& value) {

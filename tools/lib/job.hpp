@@ -43,11 +43,9 @@ class Job {
   bool leads() const { return index_ == 0; }
   int index() const { return index_; }
   int count() const { return count_; }
-  std::string text() const;  // "2 nodes", "ranks of torchrun"
-  // After meet(): the store, and where it is. The address of this host by which the others reach it; "" if it is not
-  // known, or if there is one host.
+  // After meet(): the store; the address of this host by which the others reach it, "" if it is not known, or if there
+  // is one host.
   Store& store() { return *store_; }
-  const launch::StoreAddress& store_address() const { return at_; }
   const std::string& address() const { return address_; }
 
   // Process 0: runs its part to its end, and those of the other processes, with the plans that their follow() makes of

@@ -125,6 +125,14 @@ std::vector<std::vector<Record>> read_ranks(const std::string& dir, const std::s
   return by_rank;
 }
 
+bool has_summary(const std::string& dir) {
+  return fs::exists(file_in(dir, "summary.json"));
+}
+
+std::vector<EpochRecord> read_epochs(const std::string& dir, bool growing) {
+  return read_lines<EpochRecord>(file_in(dir, record::kEpochsFile), growing);
+}
+
 Run run_in(const std::string& dir) {
   Run run;
   run.dir = dir;
@@ -164,10 +172,6 @@ Summary summary_so_far(const Run& run) {
 
 }  // namespace
 
-bool has_summary(const std::string& dir) {
-  return fs::exists(file_in(dir, "summary.json"));
-}
-
 Summary read_summary(const std::string& dir) {
   const std::string path = file_in(dir, "summary.json");
   if (!has_summary(dir)) {
@@ -185,12 +189,8 @@ Summary read_summary(const std::string& dir) {
   return summary;
 }
 
-std::vector<EpochRecord> read_epochs(const std::string& dir, bool growing) {
-  return read_lines<EpochRecord>(file_in(dir, record::kEpochsFile), growing);
-}
-
-std::vector<StepRecord> read_steps(const std::string& dir, int rank, bool growing) {
-  return read_lines<StepRecord>(rank_file(dir, "steps", rank), growing);
+std::vector<StepRecord> read_steps(const std::string& dir, int rank) {
+  return read_lines<StepRecord>(rank_file(dir, "steps", rank), false);
 }
 
 std::map<std::string, std::string> read_environment(const std::string& dir) {
@@ -214,7 +214,7 @@ std::vector<std::vector<GpuRecord>> read_gpus(const std::string& dir, int ranks)
 Run read_run(const std::string& dir) {
   Run run = run_in(dir);
   run.summary = read_summary(dir);
-  run.epochs = read_epochs(dir);
+  run.epochs = read_epochs(dir, false);
   const auto ranks = static_cast<int>(std::max<int64_t>(run.summary.world, 1));
   for (int rank = 0; rank < ranks; ++rank) run.steps.push_back(read_steps(dir, rank));
   run.gpus = read_gpus(dir, ranks);

@@ -46,10 +46,9 @@ std::string load_at_start(const Run& run);
 // "the run is under way: its figures go to step 120"; "" for a complete run.
 std::string state_of(const Run& run);
 
-// Single files, also of runs that are still running. With `growing`, an incomplete last line is ignored.
+// Single files.
 record::Summary read_summary(const std::string& dir);
-std::vector<record::EpochRecord> read_epochs(const std::string& dir, bool growing = false);
-std::vector<record::StepRecord> read_steps(const std::string& dir, int rank, bool growing = false);
+std::vector<record::StepRecord> read_steps(const std::string& dir, int rank);
 std::map<std::string, std::string> read_environment(const std::string& dir);
 
 // parity-rank<N>.jsonl of the given number of ranks, by rank. Empty if the run did not log it (log.parity_steps = 0).
@@ -57,9 +56,6 @@ std::vector<std::vector<record::ParityRecord>> read_parity(const std::string& di
 
 // gpus-rank<N>.jsonl of the given number of ranks, by rank, in step order. Empty for a run on CPUs.
 std::vector<std::vector<record::GpuRecord>> read_gpus(const std::string& dir, int ranks);
-
-// Whether the run completed.
-bool has_summary(const std::string& dir);
 
 // collectives-rank<N>.json. The content of a file, which may be any text; `path` is for messages. Throws Error(usage).
 comm::RankCollectives parse_collectives(const std::string& text, const std::string& path);

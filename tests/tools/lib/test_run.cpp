@@ -158,7 +158,6 @@ TEST_CASE("a killed run is distinguished from one that ended") {
     const std::string whole = testing::read_file(dir.path() / "steps-rank1.jsonl");
     dir.write("steps-rank1.jsonl", whole.substr(0, whole.size() - 9));
     CHECK_MESSAGE(contains(error_in(dir), "steps-rank1.jsonl:2: the line is cut short"), error_in(dir));
-    CHECK(read_steps(dir.path(), 1, true).size() == 1);
   }
   SUBCASE("a rank without its file") {
     std::filesystem::remove(dir.path() / "steps-rank1.jsonl");
