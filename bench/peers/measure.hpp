@@ -1,5 +1,5 @@
 // Times the allreduce of a peer as `ddprun bench` times that of a plugin, so that their figures are comparable
-// (tools/lib/benchmark.cpp; docs/benchmarking.md describes the method): one in-place float32 sum per sample, back to
+// (tools/bench/benchmark.cpp; docs/benchmarking.md describes the method): one in-place float32 sum per sample, back to
 // back, in batches if reading the clock would be noticeable; a sample ends when the last rank has ended it. A peer is
 // called through its own interface, without ddprun.
 #pragma once
