@@ -19,7 +19,7 @@ namespace ddprun::testing {
 
 class Exchange {
  public:
-  static constexpr int kChannels = 8;  // threads of a rank that can gather at once, one per channel
+  static constexpr int kChannels = 8;                // threads of a rank that can gather at once, one per channel
   static constexpr std::size_t kMaxBytes = 1 << 16;  // of one rank's contribution
 
   explicit Exchange(int size) : size_(size), bytes_(sizeof(Shared) + posts(size) * sizeof(Post)) {
