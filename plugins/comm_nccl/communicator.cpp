@@ -50,7 +50,6 @@ NcclCommunicator::NcclCommunicator(const Host& host)
       algorithm_(algorithm_named(host.algorithm())),
       settings_(Settings::of(host)),
       device_(find_device(host)),
-      report_(host, algorithm_, settings_.verify),
       session_(joined()) {}
 
 std::shared_ptr<Session> NcclCommunicator::joined() const {
@@ -97,11 +96,9 @@ Work NcclCommunicator::start(const char* name, Algorithm algorithm, const Collec
 }
 
 Work NcclCommunicator::allreduce(const Collective& call) {
-  Work work = start("allreduce", algorithm_, call, [&](ncclComm_t comm, cudaStream_t stream) {
+  return start("allreduce", algorithm_, call, [&](ncclComm_t comm, cudaStream_t stream) {
     return ncclAllReduce(call.send, call.recv, call.count, nccl_type(call.dtype), nccl_op(call.op), comm, stream);
   });
-  if (call.count > 0) report_.require_asked();
-  return work;
 }
 
 Work NcclCommunicator::broadcast(const Collective& call) {

@@ -7,7 +7,6 @@
 #include "algorithms.hpp"
 #include "ddprun/plugin/comm_plugin.hpp"
 #include "device.hpp"
-#include "report.hpp"
 #include "session.hpp"
 #include "settings.hpp"
 
@@ -41,7 +40,6 @@ class NcclCommunicator final : public CommBackend {
   const Algorithm algorithm_;
   const Settings settings_;
   const Device device_;
-  Report report_;
   const std::shared_ptr<Session> session_;
   Request nothing_{"nccl", "nccl"};  // for a collective of no elements
 };

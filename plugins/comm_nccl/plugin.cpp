@@ -21,7 +21,6 @@ constexpr ddprun_option_spec kOptions[] = {
     text_option("debug_subsys", nullptr, "about what NCCL prints, as NCCL_DEBUG_SUBSYS"),
     text_option("debug_file", nullptr, "where NCCL prints, as NCCL_DEBUG_FILE"),
     flag_option("share_gpu", "false", "several ranks may use one GPU; for tests"),
-    flag_option("verify", "false", "compare NCCL's report of each allreduce with comm.algorithm"),
 };
 
 constexpr CommPluginInfo kNccl = {

@@ -63,7 +63,7 @@ void fix_variable(const std::string& name, const std::string& value, const std::
 
 Settings Settings::of(const Host& host) {
   const Options& options = host.options();
-  const Settings settings = {options.flag("share_gpu"), options.flag("verify")};
+  const Settings settings = {options.flag("share_gpu")};
   for (const auto& [option, name, is_switch] : kVariables) {
     if (!options.given(option)) continue;
     const std::string value = is_switch ? (options.flag(option) ? "1" : "0") : options.text(option);

@@ -10,7 +10,6 @@ namespace ddprun::nccl_backend {
 
 struct Settings {
   bool share_gpu = false;  // several ranks may use one GPU: for tests
-  bool verify = false;     // compare NCCL's own report with the requested algorithm
 
   // Reads the options and sets NCCL's variables. Throws CommError(CommStatus::unsupported) if NCCL has already read
   // another value in this process.

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -100,6 +101,7 @@ class Strategy:
     more: str  # lines of the config
     tolerance: float = FULL
     models: list = dataclasses.field(default_factory=lambda: list(MODELS))
+    served: str = ""  # the algorithm that NCCL must report for each allreduce; "": any
 
 
 def strategies(machine):
@@ -114,10 +116,18 @@ def strategies(machine):
         Strategy("dp", "dp", 1, f"strategy.devices = {machine.ranks}"),
         Strategy("ddp, nccl", "ddp", machine.ranks, nccl),
         Strategy("ddp, nccl, bf16", "ddp", machine.ranks, nccl + '\ntrain.amp = "bf16"', HALF),
-        *(Strategy(f"ddp, nccl, {name}", "ddp", machine.ranks, f"{nccl}\ncomm.options.verify = true\n"
-                   f'comm.algorithm = "{name}"') for name in ["ring", "tree"]),
+        *(Strategy(f"ddp, nccl, {name}", "ddp", machine.ranks, f'{nccl}\ncomm.algorithm = "{name}"\n'
+                   'comm.options.debug = "info"\ncomm.options.debug_subsys = "TUNING"\n'
+                   f'comm.options.debug_file = "{machine.folder}/nccl-{name}.%p"', served=name)
+          for name in ["ring", "tree"]),
         Strategy("ddp, gloo through the host", "ddp", machine.ranks, gloo),
     ]
+
+
+def is_served_by(machine, name):
+    """Whether NCCL reports for each allreduce that this algorithm served it."""
+    text = "".join(path.read_text() for path in machine.folder.glob(f"nccl-{name}.*"))
+    return set(re.findall(r"AllReduce: .* -> Algo (\w+)", text)) == {name.upper()}
 
 
 def losses_of(machine, model, device, kind, nproc, more):
@@ -150,6 +160,7 @@ def beside_the_cpu(machine, chosen):
                       for model in how.models if model in machine.models}
             text = ", ".join(f"{model} {text_of(each)} (CPU {text_of(wanted[model])})" for model, each in losses.items())
             good = all(is_near(model, each, wanted[model], how.tolerance) for model, each in losses.items())
+            good = good and (not how.served or is_served_by(machine, how.served))
             return text, good, {"losses": losses, "cpu": wanted}
         yield tried(f"training, {how.name}", work)
 

@@ -25,7 +25,6 @@ struct Fake {
   std::string failing;   // the NCCL call that fails,
   int result = 0;        // with this ncclResult_t
   std::string message;   // of ncclGetLastError
-  std::string reported;  // the algorithm written to NCCL_DEBUG_FILE; "nothing": none
   std::vector<std::string> calls;
 
   void record(std::string call) {

@@ -64,18 +64,6 @@ std::string variable(const char* name) {
   return value == nullptr ? "-" : value;
 }
 
-// As NCCL reports it, on the first of several ranks.
-void report(size_t bytes, const ncclComm& comm) {
-  const char* const path = std::getenv("NCCL_DEBUG_FILE");
-  if (path == nullptr || comm.rank != 0 || comm.size == 1) return;
-  static std::FILE* const file = std::fopen(path, "w");
-  const std::lock_guard lock(fake().mutex);
-  if (fake().reported == "nothing") return;
-  std::fprintf(file, "host:1:1 [0] NCCL INFO AllReduce: %zu Bytes -> Algo %s proto LL channel{Lo..Hi}={0..1}\n", bytes,
-               (fake().reported.empty() ? comm.algorithm : fake().reported).c_str());
-  std::fflush(file);
-}
-
 // Memory of this rank: what it contributes, and what it gets.
 struct Part {
   const void* send;
@@ -240,7 +228,6 @@ ncclResult_t ncclCommDeregister(ncclComm_t, void*) {
 
 ncclResult_t ncclAllReduce(const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream) {
-  report(count, *comm);
   const size_t bytes = count * nccl::size_of(type);
   return collective("AllReduce", count, type, op, comm, stream, {send, bytes, recv, bytes},
                     [=](const Texts& parts) { return Texts(parts.size(), nccl::reduced(parts, count, type, op)); });

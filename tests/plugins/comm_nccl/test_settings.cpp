@@ -65,41 +65,6 @@ TEST_CASE("the requested algorithm serves") {
         }) == "tree");
 }
 
-std::string verified(const std::string& reported) {
-  return run_in_subprocess([&](Fake& state) {
-    auto options = options_of(2);
-    options.algorithm = "ring";
-    options.options = {{"verify", "true"}};
-    const auto backend = comm::join(nccl(), options);
-    return error_of([&] {
-      for (int i = 0; i < 3; ++i) {
-        {
-          const std::lock_guard lock(state.mutex);
-          state.reported = i == 2 ? reported : "RING";
-        }
-        backend->allreduce(on_stream(3, 5)).wait(1s);
-      }
-    });
-  });
-}
-
-TEST_CASE("verify compares every allreduce with NCCL's report") {
-  const std::string begin = "1: nccl: rank 0: allreduce 3 (float32 x 3, sum, cuda): internal error: allreduce: ";
-  CHECK(verified("RING") == "no error");
-  CHECK(verified("TREE") == begin + "comm.algorithm = \"ring\", but NCCL reports \"TREE\"");
-  CHECK(verified("nothing") == begin + "NCCL does not report which algorithm served it");
-}
-
-TEST_CASE("verify is refused if there is nothing to compare, or if NCCL's lines go elsewhere") {
-  auto options = options_of(2);
-  options.options = {{"verify", "true"}};
-  CHECK(error_of_joining([](Fake&) {}, options).find("invalid: comm.options.verify compares") != std::string::npos);
-  options.algorithm = "ring";
-  CHECK(error_of_joining([](Fake&) { setenv("NCCL_DEBUG", "WARN", 1); }, options)
-            .find("invalid: comm.options.verify needs NCCL's debug lines for itself: leave NCCL_DEBUG") !=
-        std::string::npos);
-}
-
 TEST_CASE("options become NCCL's variables") {
   CHECK(run_in_subprocess([](Fake&) {
           auto options = options_of();
