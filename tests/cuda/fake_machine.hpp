@@ -1,4 +1,4 @@
-// Runs a test of core/cuda in a separate process with fake NVIDIA libraries: a process looks for a library only once,
+// Runs a test of NVIDIA's libraries in a separate process with fake NVIDIA libraries: a process looks for a library only once,
 // and finds a loaded one with the same SONAME.
 #pragma once
 

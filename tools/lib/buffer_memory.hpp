@@ -6,15 +6,15 @@
 #include <memory>
 #include <optional>
 
-#include "cuda/runtime.hpp"
 #include "ddprun/collective.hpp"
+#include "tools/lib/cuda_runtime.hpp"
 
 namespace ddprun::tools {
 
 // Used by one thread, because a CUDA stream shared by two communicators would make each wait for the other.
 class BufferMemory {
  public:
-  // On the GPU with CUDA ordinal `device`; -1: in host memory. Throws Error as cuda::Runtime does.
+  // On the GPU with CUDA ordinal `device`; -1: in host memory. Throws Error as CudaRuntime does.
   explicit BufferMemory(int device);
 
   Memory kind() const { return gpu_ ? Memory::cuda : Memory::host; }
@@ -35,7 +35,7 @@ class BufferMemory {
   void replay(const std::shared_ptr<void>& graph) const { gpu_->replay(graph.get(), stream_.get()); }
 
  private:
-  std::optional<cuda::Runtime> gpu_;
+  std::optional<CudaRuntime> gpu_;
   std::shared_ptr<void> stream_;
 };
 

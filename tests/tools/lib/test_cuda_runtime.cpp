@@ -1,4 +1,4 @@
-#include "cuda/runtime.hpp"
+#include "tools/lib/cuda_runtime.hpp"
 
 #include <doctest/doctest.h>
 
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <thread>
 
-#include "fake_machine.hpp"
+#include "cuda/fake_machine.hpp"
 
 namespace ddprun {
 namespace {
@@ -22,7 +22,7 @@ Machine with_gpus(std::map<std::string, std::string> variables = {}) {
 
 TEST_CASE("data copied to a GPU can be copied back, and cleared memory is zero") {
   CHECK(run_with(with_gpus(), [] {
-          const cuda::Runtime gpu(1);
+          const tools::CudaRuntime gpu(1);
           const auto memory = gpu.allocate(8);
           char text[9] = "-------\n";
           gpu.to_device(memory.get(), "written", 8);
@@ -35,7 +35,7 @@ TEST_CASE("data copied to a GPU can be copied back, and cleared memory is zero")
 
 TEST_CASE("memory is aligned, and an allocation of 0 bytes is no error") {
   CHECK(run_with(with_gpus(), [] {
-          const cuda::Runtime gpu(0);
+          const tools::CudaRuntime gpu(0);
           const auto nothing = gpu.allocate(0), something = gpu.allocate(3);
           return std::to_string(reinterpret_cast<std::uintptr_t>(nothing.get()) % 256 +
                                 reinterpret_cast<std::uintptr_t>(something.get()) % 256);
@@ -44,9 +44,9 @@ TEST_CASE("memory is aligned, and an allocation of 0 bytes is no error") {
 
 TEST_CASE("streams are distinct, and outlive the object that made them") {
   CHECK(run_with(with_gpus(), [] {
-          const cuda::Runtime gpu(0);
+          const tools::CudaRuntime gpu(0);
           const auto [one, other] = [] {
-            const cuda::Runtime short_lived(0);
+            const tools::CudaRuntime short_lived(0);
             return std::pair(short_lived.make_stream(), short_lived.make_stream());
           }();
           gpu.synchronize(one.get());
@@ -56,7 +56,7 @@ TEST_CASE("streams are distinct, and outlive the object that made them") {
 
 TEST_CASE("work is done when the call returns, also for later work on another stream") {
   CHECK(run_with(with_gpus(), [] {
-          const cuda::Runtime gpu(0);
+          const tools::CudaRuntime gpu(0);
           const auto memory = gpu.allocate(8), one = gpu.make_stream(), other = gpu.make_stream();
           auto* const memset_on = function<int(void*, int, std::size_t, void*)>("cudaMemsetAsync");
           const auto result_on = [&](const std::shared_ptr<void>& stream) {
@@ -73,13 +73,13 @@ TEST_CASE("work is done when the call returns, also for later work on another st
         }) == "0 0 0 700 ");
 }
 
-TEST_CASE("memory belongs to the GPU whose Runtime allocated it") {
+TEST_CASE("memory belongs to the GPU whose runtime allocated it") {
   const std::map<std::string, std::string> small = {{"DDPRUN_FAKE_GPU_MIB", "1"}};  // the second one has two
   CHECK(run_with(with_gpus(small), [] {
           constexpr std::size_t kMost = 600'000;
           std::string errors;
           for (const int device : {0, 1}) {
-            const cuda::Runtime gpu(device);
+            const tools::CudaRuntime gpu(device);
             errors += error_of([&] { gpu.allocate(kMost << device); }) + ", ";
           }
           return errors;
@@ -88,7 +88,7 @@ TEST_CASE("memory belongs to the GPU whose Runtime allocated it") {
 
 TEST_CASE("each thread has its own current GPU") {
   CHECK(run_with(with_gpus(), [] {
-          const cuda::Runtime gpu(1);
+          const tools::CudaRuntime gpu(1);
           std::string error;
           std::thread([&] {
             gpu.make_current();
@@ -100,13 +100,13 @@ TEST_CASE("each thread has its own current GPU") {
 
 TEST_CASE("an error names the call, the GPU and the reason") {
   CHECK(run_with(with_gpus(), [] {
-          const std::string error = error_of([] { cuda::Runtime(0).allocate(std::size_t{12} << 30); });
+          const std::string error = error_of([] { tools::CudaRuntime(0).allocate(std::size_t{12} << 30); });
           return error + ", then " + std::to_string(function<int()>("cudaGetLastError")());
         }) == "1: CUDA: GPU 0: memory of 12884901888 bytes: out of memory (2), then 0");
 }
 
 TEST_CASE("a missing GPU or library is exit code 3") {
-  const auto error_of_making = [](int device) { return error_of([=] { cuda::Runtime gpu(device); }); };
+  const auto error_of_making = [](int device) { return error_of([=] { tools::CudaRuntime gpu(device); }); };
   CHECK(run_with(with_gpus(), [&] { return error_of_making(2); }) == "3: no GPU 2: this machine has 2, counted from 0");
   CHECK(run_with({{DDPRUN_FAKE_LIBCUDA, DDPRUN_NO_CUDART}, {}}, [&] { return error_of_making(0); }) ==
         "3: libcudart.so.13 has no cudaSetDevice: it is too old, or not NVIDIA's");

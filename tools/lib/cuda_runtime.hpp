@@ -1,21 +1,21 @@
-// GPU memory and streams for torch-free programs (the benchmark, the conformance suite), through the CUDA runtime.
+// GPU memory and streams through the CUDA runtime.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <memory>
 
-namespace ddprun::cuda {
+namespace ddprun::tools {
 
 // One GPU. Its memory and streams may outlive this object. Any thread may use it after make_current(). Every function
 // throws Error(failure) with CUDA's message if a call fails; the cause may be earlier work on the GPU.
-class Runtime {
+class CudaRuntime {
  public:
   // Loads libcudart.so.13: the one that is already in this process, otherwise the one that this build was made with.
   // Makes the GPU `device` (CUDA device index) current on this thread. Throws Error(plugin) if there is no such library
   // or GPU.
-  explicit Runtime(int device);
-  ~Runtime();
+  explicit CudaRuntime(int device);
+  ~CudaRuntime();
 
   // Every thread has its own current device in CUDA.
   void make_current() const;
@@ -49,4 +49,4 @@ class Runtime {
   int device_;
 };
 
-}  // namespace ddprun::cuda
+}  // namespace ddprun::tools

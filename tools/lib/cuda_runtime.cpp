@@ -1,4 +1,4 @@
-#include "cuda/runtime.hpp"
+#include "tools/lib/cuda_runtime.hpp"
 
 #include <string>
 
@@ -6,7 +6,7 @@
 #include "cuda/library.hpp"
 #include "ddprun/error.hpp"
 
-namespace ddprun::cuda {
+namespace ddprun::tools {
 namespace {
 
 // As driver_types.h has them.
@@ -16,15 +16,15 @@ constexpr int kToHost = 2;            // cudaMemcpyDeviceToHost
 constexpr unsigned kNonBlocking = 1;  // cudaStreamNonBlocking
 constexpr int kThreadLocal = 1;       // cudaStreamCaptureModeThreadLocal
 
-Library open_runtime() {
-  const Library here("libcudart.so.13");
+cuda::Library open_runtime() {
+  const cuda::Library here("libcudart.so.13");
   if (here.found() || std::string(DDPRUN_CUDART).empty()) return here;
-  return Library(DDPRUN_CUDART);
+  return cuda::Library(DDPRUN_CUDART);
 }
 
 }  // namespace
 
-struct Runtime::Functions {
+struct CudaRuntime::Functions {
   int (*set_device)(int) = nullptr;
   int (*malloc)(void**, std::size_t) = nullptr;
   int (*free)(void*) = nullptr;
@@ -43,8 +43,8 @@ struct Runtime::Functions {
   const char* (*words)(int) = nullptr;
 };
 
-std::shared_ptr<const Runtime::Functions> Runtime::load() {
-  const Library library = open_runtime();
+std::shared_ptr<const CudaRuntime::Functions> CudaRuntime::load() {
+  const cuda::Library library = open_runtime();
   if (!library.found()) {
     throw Error(ExitCode::plugin,
                 "no CUDA runtime: " + library.why() + ": ./ddprun installs one, or name its folder in LD_LIBRARY_PATH");
@@ -69,8 +69,8 @@ std::shared_ptr<const Runtime::Functions> Runtime::load() {
   return functions;
 }
 
-Runtime::Runtime(int device) : device_(device) {
-  const std::size_t count = gpus().size();
+CudaRuntime::CudaRuntime(int device) : device_(device) {
+  const std::size_t count = cuda::gpus().size();
   if (device < 0 || static_cast<std::size_t>(device) >= count) {
     throw Error(ExitCode::plugin, "no GPU " + std::to_string(device) + ": this machine has " + std::to_string(count) +
                                       ", counted from 0");
@@ -79,52 +79,52 @@ Runtime::Runtime(int device) : device_(device) {
   make_current();
 }
 
-Runtime::~Runtime() = default;
+CudaRuntime::~CudaRuntime() = default;
 
 // Clears CUDA's last error: otherwise the next call in this thread would report it again.
-void Runtime::check(const char* what, int result) const {
+void CudaRuntime::check(const char* what, int result) const {
   if (result == kRuntimeSuccess) return;
   functions_->last_error();
   throw Error(ExitCode::failure, "CUDA: GPU " + std::to_string(device_) + ": " + what + ": " +
                                      functions_->words(result) + " (" + std::to_string(result) + ")");
 }
 
-void Runtime::make_current() const {
+void CudaRuntime::make_current() const {
   check("making it current", functions_->set_device(device_));
 }
 
-std::shared_ptr<void> Runtime::allocate(std::size_t bytes) const {
+std::shared_ptr<void> CudaRuntime::allocate(std::size_t bytes) const {
   void* memory = nullptr;
   const std::string what = "memory of " + std::to_string(bytes) + " bytes";
   check(what.c_str(), functions_->malloc(&memory, bytes > 0 ? bytes : 1));
   return {memory, [functions = functions_](void* one) { functions->free(one); }};
 }
 
-void Runtime::clear(void* memory, std::size_t bytes) const {
+void CudaRuntime::clear(void* memory, std::size_t bytes) const {
   check("clearing memory", functions_->memset(memory, 0, bytes));
   check("clearing memory", functions_->synchronize(nullptr));
 }
 
-void Runtime::to_device(void* memory, const void* host, std::size_t bytes) const {
+void CudaRuntime::to_device(void* memory, const void* host, std::size_t bytes) const {
   check("a copy to the GPU", functions_->memcpy(memory, host, bytes, kToDevice));
   check("a copy to the GPU", functions_->synchronize(nullptr));  // small copies return before they are complete
 }
 
-void Runtime::to_host(void* host, const void* memory, std::size_t bytes) const {
+void CudaRuntime::to_host(void* host, const void* memory, std::size_t bytes) const {
   check("a copy from the GPU", functions_->memcpy(host, memory, bytes, kToHost));
 }
 
-std::shared_ptr<void> Runtime::make_stream() const {
+std::shared_ptr<void> CudaRuntime::make_stream() const {
   void* stream = nullptr;
   check("a stream", functions_->create_stream(&stream, kNonBlocking));
   return {stream, [functions = functions_](void* one) { functions->destroy_stream(one); }};
 }
 
-void Runtime::synchronize(void* stream) const {
+void CudaRuntime::synchronize(void* stream) const {
   check("waiting for a stream", functions_->synchronize(stream));
 }
 
-std::shared_ptr<void> Runtime::capture(void* stream, const std::function<void()>& work) const {
+std::shared_ptr<void> CudaRuntime::capture(void* stream, const std::function<void()>& work) const {
   check("capturing a stream", functions_->begin_capture(stream, kThreadLocal));
   void* captured = nullptr;
   try {
@@ -142,8 +142,8 @@ std::shared_ptr<void> Runtime::capture(void* stream, const std::function<void()>
   return {replayable, [functions = functions_](void* one) { functions->destroy_replayable(one); }};
 }
 
-void Runtime::replay(void* graph, void* stream) const {
+void CudaRuntime::replay(void* graph, void* stream) const {
   check("replaying a graph", functions_->launch(graph, stream));
 }
 
-}  // namespace ddprun::cuda
+}  // namespace ddprun::tools
