@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "base/file.hpp"
-#include "base/text.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::launch {
@@ -38,9 +37,9 @@ UniqueFd open_log(const std::string& path) {
 }  // namespace
 
 void Screen::line(std::string_view text, bool of_rank0) {
-  if (unfinished_ && !of_rank0) queue_ += redrawn_ && columns_ > 0 ? "\r\x1b[K" : "\n";
+  if (unfinished_ && !of_rank0) queue_ += redrawn_ && on_terminal_ ? "\r\x1b[K" : "\n";
   unfinished_ = redrawn_ = false;
-  queue_ += wrapped_lines(text, columns_);
+  queue_.append(text) += '\n';
 }
 
 void Screen::part(std::string_view text) {
@@ -85,8 +84,9 @@ bool Screen::write_chunk(std::size_t most) {
 
 JobOutput::JobOutput(int first, int ranks, const std::string& log_dir)
     : first_(first), unfinished_(static_cast<std::size_t>(ranks)) {
-  screens_.emplace_back(STDOUT_FILENO, columns_of(STDOUT_FILENO));
-  if (!same_file(STDOUT_FILENO, STDERR_FILENO)) screens_.emplace_back(STDERR_FILENO, columns_of(STDERR_FILENO));
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    if (screens_.empty() || !same_file(STDOUT_FILENO, fd)) screens_.emplace_back(fd, ::isatty(fd) == 1);
+  }
   if (log_dir.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(log_dir, error);

@@ -16,8 +16,8 @@ namespace ddprun::launch {
 // An output stream of the launcher. Buffers what the reader does not accept yet; only flush() blocks.
 class Screen {
  public:
-  // The caller owns `fd`. columns: of a terminal, on which long lines are wrapped; otherwise 0.
-  Screen(int fd, int columns) : fd_(fd), columns_(columns) {}
+  // The caller owns `fd`.
+  Screen(int fd, bool on_terminal) : fd_(fd), on_terminal_(on_terminal) {}
 
   // A whole line, without line break. That of rank 0 may continue what part() has printed. Any other one begins a new
   // line; on a terminal it replaces a redrawn one (a progress bar).
@@ -41,7 +41,7 @@ class Screen {
   bool write_chunk(std::size_t most);
 
   const int fd_;
-  const int columns_;
+  const bool on_terminal_;
   int broken_ = 0;
   std::string queue_;
   std::size_t written_ = 0;  // bytes of queue_ already written

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "base/log.hpp"
-#include "base/text.hpp"
 #include "cli/config/text.hpp"
 #include "cli/console/console.hpp"
 #include "cli/run/between_hosts.hpp"
@@ -173,8 +172,7 @@ void complete(record::Summary& summary, const Assembly& assembly, const launch::
 
 void print_results(const record::Summary& summary, const std::string& run_dir) {
   const std::string text =
-      wrapped_lines(console::summary_table(summary) + console::learned_line(summary.learned) + "run folder: " + run_dir,
-                    columns_of(STDOUT_FILENO));
+      console::summary_table(summary) + console::learned_line(summary.learned) + "run folder: " + run_dir + "\n";
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }

@@ -3,12 +3,11 @@
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <mutex>
 
-#include "base/text.hpp"
+#include "base/file.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::log {
@@ -41,15 +40,8 @@ struct Status {
   std::mutex mutex;
   int fd = -1;  // where it is shown; negative: nowhere
 
-  void write(std::string_view text) const {
-    while (!text.empty()) {
-      const ssize_t written = ::write(fd, text.data(), text.size());
-      if (written <= 0) return;
-      text.remove_prefix(static_cast<std::size_t>(written));
-    }
-  }
   void erase() {
-    if (fd >= 0) write(std::string(kEraseLine) + '\r');
+    if (fd >= 0) write_all(fd, std::string(kEraseLine) + '\r');
     fd = -1;
   }
 };
@@ -61,7 +53,7 @@ Status& status() {
 
 class StderrSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
   void sink_it_(const spdlog::details::log_msg& message) override {
-    const std::string text = wrapped_lines({message.payload.data(), message.payload.size()}, columns_of(STDERR_FILENO));
+    const std::string text = std::string(message.payload.data(), message.payload.size()) + '\n';
     const std::lock_guard lock(status().mutex);
     status().erase();
     std::fwrite(text.data(), 1, text.size(), stderr);
@@ -103,7 +95,7 @@ void write(Level level, std::string_view message) {
 void draw_status(int fd, std::string_view text) {
   const std::lock_guard lock(status().mutex);
   status().fd = fd;
-  status().write(std::string(kEraseLine) + std::string(text) + '\r');
+  write_all(fd, std::string(kEraseLine) + std::string(text) + '\r');
 }
 
 void erase_status() {

@@ -1,4 +1,4 @@
-// Text: numbers in it, lists as English writes them, and long lines on a narrow terminal.
+// Text: numbers in it, and lists as English writes them.
 #pragma once
 
 #include <charconv>
@@ -24,16 +24,6 @@ std::string enumerated(const std::vector<std::string>& words);
 
 // "rank 1", "ranks 1, 4 to 7 and 9", for ascending numbers.
 std::string rank_list(const std::vector<int>& ranks);
-
-// A line that is too long for a narrow terminal, without line break, as lines of at most `columns` characters: broken
-// between words, if possible after a comma, semicolon, colon or bracket. Later lines are indented: by two spaces, or in
-// a row of a table ("label   text") to its text. A longer word stays whole. Unchanged: with 0 columns, and a line that
-// is to be copied ("to resume: ...") or has control characters. Of a redrawn line, only what follows the last carriage
-// return is wrapped.
-std::string wrapped(std::string_view line, int columns);
-
-// Each line of `text`, with a line break.
-std::string wrapped_lines(std::string_view text, int columns);
 
 // The columns of the terminal `fd`, 80 if they are not known; 0 for any other file.
 int columns_of(int fd);

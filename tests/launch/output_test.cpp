@@ -22,7 +22,7 @@ struct Fixture {
     REQUIRE(pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) == 0);
     read_end = ddprun::UniqueFd(ends[0]);
     write_end = ddprun::UniqueFd(ends[1]);
-    screen.emplace(write_end.get(), is_terminal ? 40 : 0);
+    screen.emplace(write_end.get(), is_terminal);
   }
 
   std::string shown() {
@@ -60,16 +60,6 @@ TEST_CASE("a progress bar is erased on a terminal and ended elsewhere") {
   file.screen->part(" 50%\r");
   file.screen->line("[rank1] a");
   CHECK(file.shown() == " 50%\r\n[rank1] a\n");
-}
-
-TEST_CASE("a terminal gets long lines in parts, also below a progress bar") {
-  Fixture f(true);
-  f.screen->line("[rank1] a line of words that is longer than forty characters");
-  f.screen->part("50%\r");
-  f.screen->line("\x1b[2K\rddprun: a line of words that is longer than that\nand one", true);
-  CHECK(f.shown() ==
-        "[rank1] a line of words that is longer\n  than forty characters\n"
-        "50%\r\x1b[2K\rddprun: a line of words that is longer\n  than that\nand one\n");
 }
 
 TEST_CASE("a reader that does not read does not block the writer, and gets everything in the end") {
