@@ -1,5 +1,5 @@
-// Runs a test of NVIDIA's libraries in a separate process with fake NVIDIA libraries: a process looks for a library only once,
-// and finds a loaded one with the same SONAME.
+// Runs a test of NVIDIA's libraries in a separate process with fake ones: a process looks for a library only once, and
+// finds a loaded one with the same SONAME.
 #pragma once
 
 #include <dlfcn.h>
