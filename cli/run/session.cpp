@@ -131,14 +131,10 @@ std::unique_ptr<Session> make_session(Assembly& assembly, Connections& connectio
                               .checkpoint_seconds = experiment.checkpoint.every_time,
                               .clock = {}});
   synchronize_batch_norm(assembly, connections);
-  std::function<std::unique_ptr<Reducer>(train::BucketedReducer&)> wrap;
   if (const int64_t steps = experiment.log.parity_steps; steps > 0) {
     session.parity = std::make_unique<train::ParityLog>(recorder.run_dir(), world.rank, session.parameters, steps);
-    wrap = [&](train::BucketedReducer& reducer) {
-      return train::parity_reducer(reducer, connections.ranks, session.parameters, *session.parity);
-    };
   }
-  session.sync = make_sync(assembly, connections, std::move(wrap));
+  session.sync = make_sync(assembly, connections);
   add_checkpoints(session, assembly, folder, world);
   session.graph = make_graph(assembly);
   session.strategy = make_strategy(assembly, connections.ranks, session.sync.get());

@@ -94,8 +94,7 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const config::Experiment
   return std::make_unique<ShardedOptimizer>(whole->param_groups(), *connections.tensors, make);
 }
 
-std::unique_ptr<train::GradientSync> make_sync(const Assembly& assembly, const Connections& connections,
-                                               std::function<std::unique_ptr<Reducer>(train::BucketedReducer&)> wrap) {
+std::unique_ptr<train::GradientSync> make_sync(const Assembly& assembly, const Connections& connections) {
   if (!connections.tensors) return nullptr;
   const auto& strategy = assembly.experiment().strategy;
   constexpr double kMiB = 1024 * 1024;
@@ -105,7 +104,6 @@ std::unique_ptr<train::GradientSync> make_sync(const Assembly& assembly, const C
   options.reducer.find_unused_parameters = strategy.find_unused_parameters;
   options.reducer.comm_thread = connections.tensors->state().comm_thread;
   options.broadcast_buffers = strategy.broadcast_buffers;
-  options.wrap = std::move(wrap);
   auto sync =
       std::make_unique<train::GradientSync>(train::tensors_of(assembly.model->module()), connections.ranks, options);
   if (CommHook hook = compression(strategy)) ddp::register_comm_hook(*sync, *connections.tensors, std::move(hook));

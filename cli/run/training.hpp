@@ -31,10 +31,8 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const config::Experiment
                                                         const std::vector<train::NamedTensor>& parameters,
                                                         const Connections& connections, int world);
 
-// For the assembly's model under ddp; otherwise null. `wrap`: of GradientSyncOptions. Collective.
-std::unique_ptr<train::GradientSync> make_sync(
-    const Assembly& assembly, const Connections& connections,
-    std::function<std::unique_ptr<Reducer>(train::BucketedReducer&)> wrap = {});
+// For the assembly's model under ddp; otherwise null. Collective.
+std::unique_ptr<train::GradientSync> make_sync(const Assembly& assembly, const Connections& connections);
 
 // With model.sync_batch_norm under ddp: converts the model's BatchNorm modules to these ranks. Throws
 // Error(usage) that names the key and a module that cannot be converted.

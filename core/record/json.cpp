@@ -60,7 +60,6 @@ void append_json(std::string& out, const ParityRecord& record) {
                          {"elements", record.elements},
                          {"gradient", object_of(record.gradient)},
                          {"value", object_of(record.value)}};
-  if (std::isfinite(record.ulp_max)) object["ulp"] = {{"max", record.ulp_max}, {"mean", record.ulp_mean}};
   out += text_of(object);
 }
 

@@ -16,7 +16,7 @@ namespace ddprun::record {
 void append_json(std::string& out, const StepRecord& record);
 void append_json(std::string& out, const EpochRecord& record);
 void append_json(std::string& out, const GpuRecord& record);
-// Nested: "gradient", "value" and, if it was measured, "ulp" are objects.
+// Nested: "gradient" and "value" are objects.
 void append_json(std::string& out, const ParityRecord& record);
 
 // One indented object with flat keys ("test.accuracy", "split.comm", "learned.weight") and a newline.

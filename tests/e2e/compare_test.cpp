@@ -88,7 +88,6 @@ TEST_CASE("the first steps of ring and tree: equal ranks, equal runs, difference
     CHECK(variant.at("parity").at("ranks") == 2);
     CHECK(variant.at("parity").at("ranks_part").is_null());
     CHECK(variant.at("parity").at("runs_equal") == true);
-    CHECK(variant.at("parity").at("ulp").at("max").get<double>() >= 0);
   }
   const json& parity = object.at("against_first")[0].at("parity");
   CHECK(parity.at("tensor_steps") == 2);

@@ -170,11 +170,9 @@ struct Fit {
   }
 
   record::Summary run_single(const Job& job) { return fit(job, *single_strategy(*model)); }
-  // `wrap` returns the reducer that autograd reports to, around the one that averages; without it, they are the same.
-  record::Summary run_ddp(const Job& job, CommBackend& backend, DdpOptions options = {},
-                          const std::function<std::unique_ptr<Reducer>(BucketedReducer&)>& wrap = {}) {
+  record::Summary run_ddp(const Job& job, CommBackend& backend, DdpOptions options = {}) {
     const comm::Group ranks(backend, timeout);
-    GradientSync sync(tensors_of(model->module()), ranks, {reducer_options, broadcast_buffers, wrap});
+    GradientSync sync(tensors_of(model->module()), ranks, {reducer_options, broadcast_buffers});
     at_reducer(sync.reducer());
     options.replays = graph != nullptr;
     return fit(job, *ddp_strategy(*model, ranks, sync, options), ranks);

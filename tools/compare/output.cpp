@@ -54,8 +54,7 @@ ordered_json json_of(const VariantParity& parity) {
           {"ranks", parity.ranks},
           {"ranks_part", json_of(parity.ranks_part)},
           {"runs_equal", parity.repeats ? ordered_json(*parity.repeats) : ordered_json()},
-          {"runs_part", json_of(parity.runs_part)},
-          {"ulp", {{"max", parity.ulp_max}, {"mean", parity.ulp_mean}}}};
+          {"runs_part", json_of(parity.runs_part)}};
 }
 
 ordered_json json_of(const PairParity& parity) {

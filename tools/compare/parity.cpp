@@ -54,22 +54,6 @@ int64_t steps_of(const std::vector<ParityRecord>& records) {
   return records.empty() ? 0 : records.back().step - records.front().step + 1;
 }
 
-void add_ulp(const ParityRun& run, VariantParity& parity) {
-  double sum = 0, count = 0;
-  for (const auto& rank : run) {
-    for (const ParityRecord& record : rank) {
-      if (!std::isfinite(record.ulp_max)) continue;
-      if (!(parity.ulp_max >= record.ulp_max)) {
-        parity.ulp_max = record.ulp_max;
-        parity.ulp_parameter = record.parameter;
-      }
-      sum += record.ulp_mean * static_cast<double>(record.elements);
-      count += static_cast<double>(record.elements);
-    }
-  }
-  if (count > 0) parity.ulp_mean = sum / count;
-}
-
 void compare_tensors(const std::vector<ParityRecord>& a, const std::vector<ParityRecord>& b, PairParity& parity) {
   if (a.empty() || !same_places(a, b)) return;
   parity.tensor_steps = steps_of(a);
@@ -183,7 +167,6 @@ VariantParity variant_parity(const std::vector<ParityRun>& runs) {
   const ParityRun& run = runs.front();
   parity.steps = steps_of(run.front());
   parity.ranks = run.size();
-  add_ulp(run, parity);
   for (std::size_t rank = 1; rank < run.size() && !parity.ranks_part; ++rank) {
     parity.ranks_part = first_other(run.front(), run[rank]);
   }
@@ -219,12 +202,6 @@ std::vector<std::string> sentences(const VariantParity& parity) {
     lines.push_back(*parity.repeats ? "two runs: equal bit for bit over " + console::several(parity.steps, "step")
                                     : "two runs: not equal, first at " + text(*parity.runs_part) +
                                           "; train.deterministic = true requests equal ones");
-  }
-  if (parity.ulp_max == 0) {
-    lines.push_back("gradients against a float64 mean: equal, except for rounding to float32");
-  } else if (std::isfinite(parity.ulp_max)) {
-    lines.push_back(fmt::format("gradients against a float64 mean: at most {:.3g} ULP ({}), {:.2g} on average",
-                                parity.ulp_max, parity.ulp_parameter, parity.ulp_mean));
   }
   return lines;
 }

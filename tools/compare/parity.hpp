@@ -35,9 +35,7 @@ struct Parting {
 
 // The parity of one variant.
 struct VariantParity {
-  int64_t steps = 0;                                             // compared; 0: none
-  double ulp_max = record::kAbsent, ulp_mean = record::kAbsent;  // the largest maximum, the mean of all means
-  std::string ulp_parameter;                                     // of the largest
+  int64_t steps = 0;  // compared; 0: none
   std::size_t ranks = 0;
   std::optional<Parting> ranks_part;  // the first difference between two ranks
   std::optional<bool> repeats;        // a second run had the same bits; none: no second run

@@ -94,9 +94,6 @@ void read(const json& object, ParityRecord& record, const std::string& place) {
   read_value(object, "elements", record.elements, place);
   record.gradient = digest_of(object, "gradient", place);
   record.value = digest_of(object, "value", place);
-  if (!object.contains("ulp")) return;
-  read_value(object.at("ulp"), "max", record.ulp_max, place + ": ulp");
-  read_value(object.at("ulp"), "mean", record.ulp_mean, place + ": ulp");
 }
 
 template <class Record>

@@ -131,9 +131,6 @@ struct ParityRecord {
   int64_t elements = 0;
   TensorDigest gradient;  // as the optimizer receives it
   TensorDigest value;     // after the optimizer step
-  // ddp: the distance between the reduced gradient and the float64 mean of all ranks' local gradients, per element, in
-  // units in the last place (ULP) of float32.
-  double ulp_max = kAbsent, ulp_mean = kAbsent;
 };
 
 }  // namespace ddprun::record

@@ -12,9 +12,7 @@ GradientSync::GradientSync(ModelTensors model, comm::Group ranks, GradientSyncOp
       broadcasts_buffers_(options.broadcast_buffers),
       parameters_(trainable_parameters(model_)),
       reducer_(ranks, parameters_, options.reducer),
-      wrapper_(options.wrap ? options.wrap(reducer_) : nullptr),
-      gradients_(wrapper_ != nullptr ? *wrapper_ : static_cast<Reducer&>(reducer_)),
-      hooks_(gradients_, parameters_, options.reducer.static_graph) {}
+      hooks_(reducer_, parameters_, options.reducer.static_graph) {}
 
 void GradientSync::broadcast_state(int root) {
   broadcast_tensors(ranks_, state(model_), root);
@@ -34,14 +32,14 @@ void GradientSync::abandon() noexcept {
 
 void GradientSync::finalize() {
   hooks_.add_held();
-  gradients_.finalize();
+  reducer_.finalize();
 }
 
 void GradientSync::skip() {
   for (std::size_t index = 0; index < parameters_.size(); ++index) {
     const torch::Tensor& parameter = parameters_[index].tensor;
     parameter.mutable_grad() = torch::zeros_like(parameter);
-    gradients_.add(index);
+    reducer_.add(index);
   }
 }
 

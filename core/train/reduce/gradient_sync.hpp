@@ -4,12 +4,10 @@
 #include <torch/torch.h>
 
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include "comm/group.hpp"
 #include "ddprun/phase.hpp"
-#include "ddprun/reducer.hpp"
 #include "train/reduce/bucketed_reducer.hpp"
 #include "train/reduce/gradient_hooks.hpp"
 #include "train/tensor/parameters.hpp"
@@ -19,8 +17,6 @@ namespace ddprun::train {
 struct GradientSyncOptions {
   ReducerOptions reducer;
   bool broadcast_buffers = true;
-  // Makes the reducer that autograd reports to, around the one that averages; empty: they are the same.
-  std::function<std::unique_ptr<Reducer>(BucketedReducer&)> wrap = {};
 };
 
 // What DistributedDataParallel of the library and strategy ddp of the command share. In each step: backward, during
@@ -61,9 +57,7 @@ class GradientSync {
   std::function<void(Phase, int)> on_phase_;
   const std::vector<NamedTensor> parameters_;
   BucketedReducer reducer_;
-  const std::unique_ptr<Reducer> wrapper_;
-  Reducer& gradients_;
-  GradientHooks hooks_;  // last member: it uses the reducers
+  GradientHooks hooks_;  // last member: it uses the reducer
 };
 
 }  // namespace ddprun::train

@@ -102,9 +102,7 @@ void add_parity(Printed& out) {
   VariantParity one;
   one.steps = 2;
   one.ranks = 2;
-  one.ulp_max = 0;
   out.lines(sentences(one));
-  one.ulp_max = 2, one.ulp_mean = 0.3, one.ulp_parameter = "a";
   one.repeats = true;
   out.lines(sentences(one));
   one.ranks_part = one.runs_part = parting;

@@ -67,18 +67,11 @@ TEST_CASE("the sketch estimates the distance") {
 }
 
 TEST_CASE("a variant by itself") {
-  ParityRun run = some_run(2);
-  run[1][2].ulp_max = 2;
-  run[1][2].ulp_mean = 0.5;
-  run[0][0].ulp_max = 1;
-  run[0][0].ulp_mean = 0.1;
+  const ParityRun run = some_run(2);
   VariantParity parity = variant_parity({run, run});
   CHECK(parity.steps == 2);
   CHECK_FALSE(parity.ranks_part);
   CHECK(parity.repeats == true);
-  CHECK(parity.ulp_max == 2);
-  CHECK(parity.ulp_mean == doctest::Approx(0.3));
-  CHECK(parity.ulp_parameter == "a");
 
   ParityRun broken = run;
   broken[1][1].value = print_of(some_values(1));
