@@ -148,13 +148,11 @@ record::Summary fit(Session& session, const Connections& connections, const laun
     record::Summary summary = session.trainer->fit();
     recorder.flush();
     if (session.tracer != nullptr) {
-      record::write_trace(folder.path(), world.rank, common_trace(*session.tracer, connections.ranks, world));
+      const record::RankTrace trace = common_trace(*session.tracer, connections.ranks, world);
+      const auto events = connections.ranks.gather(record::events_of(trace, world.rank));
+      if (world.rank == 0) record::write_trace(folder.path(), events);
     }
     folder.gather();
-    if (session.tracer != nullptr) {
-      connections.ranks.barrier();
-      if (world.rank == 0) record::merge_traces(folder.path(), world.size);
-    }
     return summary;
   } catch (...) {
     fail(world, connections, *session.launcher_link, collectives, ddp::current_error());
@@ -264,7 +262,6 @@ Prepared prepare(const config::Loaded& loaded, const plugin::Registry& registry,
 
 ExitCode run_rank(RankOptions options, const plugin::Registry& registry) {
   keep_freed_memory();
-  train::silence_profiler();
   const auto patience = config::milliseconds(options.loaded.experiment.launch.timeout);
   const Rendezvous rendezvous = join_rendezvous(options.world, patience);
   if (options.world.restarts > 0) options.loaded.experiment.faults.kind = "none";  // ddprun's launcher does the same

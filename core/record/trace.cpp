@@ -14,14 +14,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string folder_of(const std::string& run_dir) {
-  return run_dir + "/trace";
-}
-
-std::string part_of(const std::string& run_dir, int rank) {
-  return folder_of(run_dir) + "/rank" + std::to_string(rank) + ".json";
-}
-
 ordered_json event_of(const Span& span, int rank) {
   ordered_json event = {{"name", span.name},  {"ph", "X"},        {"pid", rank},
                         {"tid", span.thread}, {"ts", span.begin}, {"dur", span.end - span.begin}};
@@ -36,10 +28,7 @@ ordered_json about(const char* what, int rank, int64_t thread, const char* key, 
 
 }  // namespace
 
-void write_trace(const std::string& run_dir, int rank, const RankTrace& trace) {
-  std::error_code failed;
-  std::filesystem::create_directories(folder_of(run_dir), failed);
-  if (failed) throw_file_error("create", folder_of(run_dir), failed.value());
+std::string events_of(const RankTrace& trace, int rank) {
   ordered_json events = ordered_json::array();
   events.push_back(about("process_name", rank, 0, "name", "rank " + std::to_string(rank)));
   events.push_back(about("process_sort_index", rank, 0, "sort_index", rank));
@@ -49,13 +38,13 @@ void write_trace(const std::string& run_dir, int rank, const RankTrace& trace) {
     events.push_back(about("thread_sort_index", rank, thread, "sort_index", position++));
   }
   for (const Span& span : trace.spans) events.push_back(event_of(span, rank));
-  replace_file(part_of(run_dir, rank), events.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+  return events.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-void merge_traces(const std::string& run_dir, int ranks) {
+void write_trace(const std::string& run_dir, const std::vector<std::string>& ranks) {
   ordered_json all = ordered_json::array();
-  for (int rank = 0; rank < ranks; ++rank) {
-    for (auto& event : ordered_json::parse(read_text(part_of(run_dir, rank)))) all.push_back(std::move(event));
+  for (const std::string& events : ranks) {
+    for (auto& event : ordered_json::parse(events)) all.push_back(std::move(event));
   }
   int64_t origin = std::numeric_limits<int64_t>::max();
   for (const auto& event : all) {
@@ -68,8 +57,11 @@ void merge_traces(const std::string& run_dir, int ranks) {
     event["dur"] = static_cast<double>(event.at("dur").get<int64_t>()) / 1000;
   }
   const ordered_json trace = {{"displayTimeUnit", "ms"}, {"traceEvents", std::move(all)}};
-  replace_file(folder_of(run_dir) + "/trace.json", trace.dump());
-  for (int rank = 0; rank < ranks; ++rank) std::filesystem::remove(part_of(run_dir, rank));
+  const std::string folder = run_dir + "/trace";
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) throw_file_error("create", folder, failed.value());
+  replace_file(folder + "/trace.json", trace.dump());
 }
 
 }  // namespace ddprun::record

@@ -23,12 +23,11 @@ struct RankTrace {
   std::vector<std::pair<int64_t, std::string>> threads;  // number and name, in display order
 };
 
-// Writes <run_dir>/trace/rank<N>.json for one rank. Throws Error(failure) with path and errno's text.
-void write_trace(const std::string& run_dir, int rank, const RankTrace& trace);
+// The events of one rank as JSON text, for write_trace().
+std::string events_of(const RankTrace& trace, int rank);
 
-// Merges the files of all ranks into <run_dir>/trace/trace.json. Each rank is a process with its rank as number; time
-// starts at the first span. Removes the files of the ranks. Call it once, when all ranks have written theirs. Throws as
-// write_trace() does, and Error(failure) if a file is missing.
-void merge_traces(const std::string& run_dir, int ranks);
+// Writes <run_dir>/trace/trace.json from the events of all ranks. Each rank is a process with its rank as number; time
+// starts at the first span. Throws Error(failure) with path and errno's text.
+void write_trace(const std::string& run_dir, const std::vector<std::string>& ranks);
 
 }  // namespace ddprun::record

@@ -159,11 +159,9 @@ TEST_CASE("a trace has both ranks' chosen steps on one clock") {
       }
       CHECK(of_step == (name == "allreduce" ? 2 : 1));
     }
-    CHECK(named(events, "aten::addmm", rank).size() == 2 * 2);
     CHECK(named(events, "step 4", rank).empty());
   }
   CHECK(begins < ends);  // the two ranks' steps overlap in time
-  CHECK_FALSE(std::filesystem::exists(folder / "trace" / "rank1.json"));
 
   CHECK_FALSE(std::filesystem::exists(run(place, {}) / "trace"));
   const auto result = place.run(place.training(place.config(kSimplenet), {"log.trace_steps=[11]"}));

@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "record/trace.hpp"
@@ -30,9 +29,9 @@ json first_named(const json& events, const std::string& name, int pid) {
 
 TEST_CASE("the ranks' traces are merged on one clock, with each rank as a named process") {
   const TempDir dir;
-  record::write_trace(dir.path(), 0, {{{"forward", 5'000'000, 7'500'500, 1, {{"step", 3}}}}, {{1, "phases"}}});
-  record::write_trace(dir.path(), 1, {{{"forward", 4'000'000, 4'250'000, 1, {{"step", 3}}}}, {{1, "phases"}}});
-  record::merge_traces(dir.path(), 2);
+  record::write_trace(dir.path(),
+                      {record::events_of({{{"forward", 5'000'000, 7'500'500, 1, {{"step", 3}}}}, {{1, "phases"}}}, 0),
+                       record::events_of({{{"forward", 4'000'000, 4'250'000, 1, {{"step", 3}}}}, {{1, "phases"}}}, 1)});
   const json events = events_of(dir);
   const json first = first_named(events, "forward", 0), second = first_named(events, "forward", 1);
   CHECK(first.at("ph") == "X");
@@ -43,26 +42,18 @@ TEST_CASE("the ranks' traces are merged on one clock, with each rank as a named 
   CHECK(second.at("ts") == 0.0);
   CHECK(first_named(events, "process_name", 1).at("args").at("name") == "rank 1");
   CHECK(first_named(events, "thread_name", 0).at("args").at("name") == "phases");
-  CHECK_FALSE(std::filesystem::exists(dir.path() / "trace/rank0.json"));
 }
 
 TEST_CASE("a name with any bytes gives a valid trace") {
   const TempDir dir;
-  record::write_trace(dir.path(), 0, {{{"a\"b\n\xff", 1, 2, 0, {}}}, {}});
-  record::merge_traces(dir.path(), 1);
+  record::write_trace(dir.path(), {record::events_of({{{"a\"b\n\xff", 1, 2, 0, {}}}, {}}, 0)});
   CHECK(events_of(dir).back().at("name").get<std::string>().starts_with("a\"b\n"));
-}
-
-TEST_CASE("a missing part of a rank is named") {
-  const TempDir dir;
-  record::write_trace(dir.path(), 0, {});
-  CHECK(testing::error_of([&] { record::merge_traces(dir.path(), 2); }).find("/trace/rank1.json") != std::string::npos);
 }
 
 TEST_CASE("a folder that cannot be created is named") {
   const TempDir dir;
   dir.write("trace", "a file");
   CHECK(testing::error_of([&] {
-          record::write_trace(dir.path(), 0, {});
+          record::write_trace(dir.path(), {record::events_of({}, 0)});
         }).find("cannot create " + dir.path().string()) != std::string::npos);
 }

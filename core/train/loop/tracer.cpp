@@ -1,23 +1,10 @@
 #include "train/loop/tracer.hpp"
 
-#include <ATen/record_function.h>
-#include <torch/csrc/autograd/profiler_kineto.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <set>
 
 namespace ddprun::train {
 namespace {
-
-namespace profiler = torch::autograd::profiler;
-using torch::profiler::impl::ActivityType;
-using torch::profiler::impl::ProfilerConfig;
-using torch::profiler::impl::ProfilerState;
-
-// A profiler event whose time is known on both clocks.
-constexpr const char* kMark = "ddprun.clock";
 
 int64_t nanoseconds(std::chrono::steady_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
@@ -26,50 +13,6 @@ int64_t nanoseconds(std::chrono::steady_clock::time_point time) {
 int64_t now() {
   return nanoseconds(std::chrono::steady_clock::now());
 }
-
-}  // namespace
-
-void silence_profiler() {
-  constexpr int keep = 0;
-  setenv("KINETO_LOG_LEVEL", "99", keep);
-}
-
-OpProfiler::~OpProfiler() {
-  if (running_) profiler::disableProfiler();
-}
-
-void OpProfiler::start() {
-  const ProfilerConfig config(ProfilerState::KINETO);
-  const std::set<ActivityType> activities{ActivityType::CPU};
-  profiler::prepareProfiler(config, activities);
-  profiler::enableProfiler(config, activities);
-  running_ = true;
-  const int64_t before = now();
-  { RECORD_USER_SCOPE(kMark); }
-  marked_at_ = before + (now() - before) / 2;
-}
-
-std::vector<record::Span> OpProfiler::stop() {
-  const auto result = profiler::disableProfiler();
-  running_ = false;
-  const auto& events = result->events();
-  const auto mark = std::find_if(events.begin(), events.end(), [](const auto& event) { return event.name() == kMark; });
-  if (mark == events.end()) return {};
-  const auto middle = static_cast<int64_t>(mark->startNs() + mark->durationNs() / 2);
-  const int64_t offset = marked_at_ - middle;
-  std::vector<record::Span> spans;
-  for (const auto& event : events) {
-    if (event.name() == kMark) continue;
-    spans.push_back({event.name(),
-                     static_cast<int64_t>(event.startNs()) + offset,
-                     static_cast<int64_t>(event.endNs()) + offset,
-                     kFirstThread + static_cast<int64_t>(event.startThreadId()),
-                     {}});
-  }
-  return spans;
-}
-
-namespace {
 
 enum Thread : int64_t { kStepThread, kPhaseThread, kAllreduceThread };
 
@@ -83,18 +26,15 @@ bool is_of_a_step(Phase phase) {
 
 void Tracer::on_phase(Phase phase, int64_t step, int bucket) {
   if (phase == Phase::data || !is_of_a_step(phase)) drop();  // a step that the end of the epoch cut off
-  if (phase == Phase::data && is_chosen(step)) {
-    step_ = step;
-    profiler_.start();
-  }
+  if (phase == Phase::data && is_chosen(step)) step_ = step;
   // The allreduces have spans of their own thread; this span is this rank's wait for one.
   begin_phase(phase == Phase::allreduce ? "wait" : name_of(phase), bucket);
 }
 
 void Tracer::on_step_end(const record::StepRecord& record, int64_t, const LoopState&) {
-  if (!profiler_.running()) return;
+  if (step_ == 0) return;
   end_phase();
-  for (record::Span& span : profiler_.stop()) done_.push_back(std::move(span));
+  step_ = 0;
   done_.push_back({"step " + std::to_string(record.step),
                    phases_.front().begin,
                    phases_.back().end,
@@ -114,13 +54,13 @@ bool Tracer::is_chosen(int64_t step) const {
 }
 
 void Tracer::drop() {
-  if (profiler_.running()) profiler_.stop();
+  step_ = 0;
   phases_.clear();
   in_phase_ = false;
 }
 
 void Tracer::begin_phase(const std::string& name, int bucket) {
-  if (!profiler_.running()) return;
+  if (step_ == 0) return;
   end_phase();
   phases_.push_back({name, now(), 0, kPhaseThread, {{"step", step_}}});
   if (bucket >= 0) phases_.back().args.emplace_back("bucket", bucket);
@@ -149,15 +89,7 @@ void Tracer::add_allreduces(int64_t step) {
 }
 
 record::RankTrace Tracer::trace() const {
-  record::RankTrace trace{done_, {{kStepThread, "step"}, {kPhaseThread, "phases"}, {kAllreduceThread, "allreduce"}}};
-  std::set<int64_t> others;
-  for (const record::Span& span : done_) {
-    if (span.thread >= OpProfiler::kFirstThread) others.insert(span.thread);
-  }
-  for (const int64_t thread : others) {
-    trace.threads.emplace_back(thread, "operations of thread " + std::to_string(thread - OpProfiler::kFirstThread));
-  }
-  return trace;
+  return {done_, {{kStepThread, "step"}, {kPhaseThread, "phases"}, {kAllreduceThread, "allreduce"}}};
 }
 
 }  // namespace ddprun::train

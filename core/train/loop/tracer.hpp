@@ -1,5 +1,4 @@
-// Tracer: records what this rank does in chosen steps, for a timeline, with the operations that LibTorch's profiler
-// sees.
+// Tracer: records what this rank does in chosen steps, for a timeline.
 #pragma once
 
 #include <string>
@@ -11,35 +10,8 @@
 
 namespace ddprun::train {
 
-// Keeps LibTorch's profiler from logging a message for every missing GPU: sets KINETO_LOG_LEVEL in the environment,
-// unless the user has set it. Call it before the process starts other threads, because setenv is not thread-safe.
-void silence_profiler();
-
-// Records every operation of this thread between start() and stop(), and of threads that inherit its
-// at::ThreadLocalState. Single-threaded; only one profiler at a time in a process.
-class OpProfiler {
- public:
-  OpProfiler() = default;
-  ~OpProfiler();
-  OpProfiler(const OpProfiler&) = delete;
-  OpProfiler& operator=(const OpProfiler&) = delete;
-
-  void start();
-  // The operations since start(), in the order in which they began, on threads numbered from kFirstThread. Times are
-  // converted from the profiler's clock to steady_clock, accurate to a few microseconds.
-  std::vector<record::Span> stop();
-  bool running() const { return running_; }
-
-  static constexpr int64_t kFirstThread = 10;
-
- private:
-  bool running_ = false;
-  int64_t marked_at_ = 0;  // when the kMark event was recorded
-};
-
 // Of each chosen step: its phases, the allreduce of each bucket and when the bucket was full ("ready", a span without
-// length; not on a GPU), and every operation of LibTorch. Other steps cost
-// nothing. Single-threaded.
+// length; not on a GPU). Other steps cost nothing. Single-threaded.
 class Tracer final : public Observer {
  public:
   // steps: numbers in the run, from 1.
@@ -63,11 +35,10 @@ class Tracer final : public Observer {
 
   const std::vector<int64_t> steps_;
   const BucketedReducer* reducer_ = nullptr;
-  OpProfiler profiler_;
   std::vector<record::Span> done_;    // of completed steps
   std::vector<record::Span> phases_;  // of the current step; the last is still open
   bool in_phase_ = false;
-  int64_t step_ = 0;  // current step
+  int64_t step_ = 0;  // that is being traced; 0: none
 };
 
 }  // namespace ddprun::train

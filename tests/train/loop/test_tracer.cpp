@@ -16,8 +16,6 @@ using testing::failures;
 using testing::run_ranks;
 
 constexpr auto kDeadline = std::chrono::seconds(60);
-// Two clocks that disagree differ by far more; two that agree, by far less.
-constexpr int64_t kSlack = 50'000'000;
 
 const Span* find(const std::vector<Span>& spans, const std::string& name) {
   const auto found = std::find_if(spans.begin(), spans.end(), [&](const Span& span) { return span.name == name; });
@@ -35,11 +33,11 @@ int64_t argument(const Span& span, const std::string& name) {
   return -1;
 }
 
-bool within(const Span& inner, const Span& outer, int64_t slack) {
-  return inner.begin >= outer.begin - slack && inner.end <= outer.end + slack && inner.begin <= inner.end;
+bool within(const Span& inner, const Span& outer) {
+  return inner.begin >= outer.begin && inner.end <= outer.end && inner.begin <= inner.end;
 }
 
-TEST_CASE("a traced step has its phases and operations, on our clock; other steps have none") {
+TEST_CASE("a traced step has its phases; other steps have none") {
   Fit<LineModel> fit(0, 1, 12, 4, Last::pad);
   Tracer tracer({2, 4});
   fit.observers = {&tracer};
@@ -52,14 +50,11 @@ TEST_CASE("a traced step has its phases and operations, on our clock; other step
     CAPTURE(name);
     CHECK(count(trace.spans, name) == 2);
     REQUIRE(find(trace.spans, name) != nullptr);
-    CHECK(within(*find(trace.spans, name), *find(trace.spans, "step 2"), 0));
+    CHECK(within(*find(trace.spans, name), *find(trace.spans, "step 2")));
     CHECK(argument(*find(trace.spans, name), "step") == 2);
   }
   CHECK(find(trace.spans, "allreduce") == nullptr);
-  REQUIRE(find(trace.spans, "aten::mse_loss") != nullptr);
-  CHECK(within(*find(trace.spans, "aten::mse_loss"), *find(trace.spans, "forward"), kSlack));
-  CHECK(count(trace.spans, "aten::mse_loss") == 2);
-  CHECK(trace.threads.size() > 3);
+  CHECK(trace.threads.size() == 3);
 }
 
 TEST_CASE("nothing is traced if no step is chosen") {
@@ -83,12 +78,12 @@ TEST_CASE("each bucket's allreduce is a span with its bytes, in its step, and th
           const auto spans = tracer.trace().spans;
           require(count(spans, "allreduce") == 2 && count(spans, "wait") == 2, "one for each bucket");
           const Span& first = *find(spans, "allreduce");
-          require(within(first, *find(spans, "step 3"), 0), "allreduce within its step");
+          require(within(first, *find(spans, "step 3")), "allreduce within its step");
           require(argument(first, "step") == 3 && argument(first, "bucket") == 0, "step and bucket");
           require(count(spans, "ready") == 2, "when each bucket was full");
           const Span& ready = *find(spans, "ready");
           require(ready.begin == ready.end && argument(ready, "bucket") == 0, "a point in time");
-          require(within(ready, *find(spans, "backward"), 0) && ready.begin <= first.begin, "full during backward");
+          require(within(ready, *find(spans, "backward")) && ready.begin <= first.begin, "full during backward");
           require(argument(first, "bytes") == 4 || argument(first, "bytes") == 8, "bytes");
           std::vector<int64_t> begins(2), ends(2);
           backend->allgather({.send = &first.begin, .recv = begins.data(), .count = 1, .dtype = DType::int64})
