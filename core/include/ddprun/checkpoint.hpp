@@ -26,9 +26,9 @@ using CheckpointNumbers = std::map<std::string, double>;
 // temporary file, synced, and renamed to `path`: a reader sees the old file or the complete new one. The folder must
 // exist. The other ranks wait up to ten timeouts of the group. After that they throw Error(peer).
 //
-// The optimizer is an SGD, Adam, AdamW, RMSprop, Adagrad or LBFGS, or a ZeroRedundancyOptimizer of one of the first
-// five (the file is the same), and all its parameters are the module's. Saves its state and learning rates; other
-// options, such as the momentum, come from its constructor.
+// The optimizer is an SGD, Adam, AdamW, RMSprop or Adagrad, or a ZeroRedundancyOptimizer of one of them (the file is
+// the same), and all its parameters are the module's. Saves its state and learning rates; other options, such as the
+// momentum, come from its constructor.
 //
 // Collective. Throws on all ranks alike:
 //   Error(failure)  the file cannot be written, or the optimizer has state and is of another kind

@@ -73,11 +73,10 @@ void set_learning_rate(torch::optim::Optimizer& optimizer, double rate);
 double learning_rate_of(const torch::optim::Optimizer& optimizer);
 
 // The state of an optimizer as named tensors. SGD: "<parameter>.momentum_buffer"; Adam and AdamW:
-// "<parameter>.exp_avg", ".exp_avg_sq", ".step" (int64, a scalar) and, with amsgrad, ".max_exp_avg_sq"; RMSprop,
-// Adagrad and LBFGS likewise under PyTorch's names, LBFGS for the first parameter, with ".old_dirs.0" and so on. State
-// that does not exist yet, before the first step or without momentum, is left out. The tensors share the optimizer's
-// memory. `parameters` are the optimizer's parameters with their names. Throws Error(failure) for an optimizer of
-// another kind.
+// "<parameter>.exp_avg", ".exp_avg_sq", ".step" (int64, a scalar) and, with amsgrad, ".max_exp_avg_sq"; RMSprop
+// and Adagrad likewise under PyTorch's names. State that does not exist yet, before the first step or without momentum,
+// is left out. The tensors share the optimizer's memory. `parameters` are the optimizer's parameters with their names.
+// Throws Error(failure) for an optimizer of another kind.
 std::vector<NamedTensor> optimizer_state(torch::optim::Optimizer& optimizer,
                                          const std::vector<NamedTensor>& parameters);
 
