@@ -107,8 +107,6 @@ class Check {
            "set it to false");
     refuse(ddp_ && e_.strategy.find_unused_parameters, {key, "strategy.find_unused_parameters", "strategy.kind"},
            "cannot record the exchange of strategy.find_unused_parameters; set one of the two to false");
-    refuse(ddp_ && e_.strategy.compression == "powersgd", {key, "strategy.compression", "strategy.kind"},
-           "cannot record strategy.compression = \"powersgd\", which changes from step to step; set it to false");
     refuse((e_.train.check_gradients == "stop" || e_.train.check_gradients == "skip"), {key, "train.check_gradients"},
            "cannot record the check of train.check_gradients; set that to \"off\", or this to false");
     refuse(e_.log.parity_steps > 0, {key, "log.parity_steps"},

@@ -56,9 +56,7 @@ struct Experiment {
     bool find_unused_parameters = false;
     bool broadcast_buffers = true;
     std::string compression = "none";
-    int64_t powersgd_rank = 1;
-    int64_t powersgd_start = 1000;  // steps
-    int64_t zero = 0;               // the stage of ZeRO; 0: off
+    int64_t zero = 0;  // the stage of ZeRO; 0: off
     int64_t hash_every = 0;
     bool operator==(const Strategy&) const = default;
   } strategy;

@@ -81,9 +81,7 @@ const std::vector<Key>& keys() {
       DDPRUN_KEY(strategy.bucket_cap_mb, above_least(number("0", "65536")), .user = kDdp),
       DDPRUN_KEY(strategy.find_unused_parameters, kFlag, .user = kDdp),
       DDPRUN_KEY(strategy.broadcast_buffers, kFlag, .user = kDdp),
-      DDPRUN_KEY(strategy.compression, choice("none|fp16|bf16|powersgd"), .user = kDdp),
-      DDPRUN_KEY(strategy.powersgd_rank, integer("1"), .user = kDdp),
-      DDPRUN_KEY(strategy.powersgd_start, integer("2"), .user = kDdp),
+      DDPRUN_KEY(strategy.compression, choice("none|fp16|bf16"), .user = kDdp),
       DDPRUN_KEY(strategy.zero, integer("0", "1"), .user = kDdp),
       DDPRUN_KEY(strategy.hash_every, integer("0"), .user = kDdp),
 

@@ -156,9 +156,6 @@ class SavedRun {
                  (then.empty() ? "not given" : then) + ")";
     });
     if (!changes.empty()) text += "; with " + changes;
-    if (assembly_.experiment().strategy.compression == "powersgd") {
-      text += "; PowerSGD starts anew: not bit for bit what a run without a stop would compute";
-    }
     if (same_world()) return text;
     return text + "; on " + console::several(world_, "rank") + " (were " + std::to_string(saved_world_) +
            "): not bit for bit what those would compute";

@@ -17,9 +17,6 @@ namespace {
 CommHook compression(const config::Experiment::Strategy& strategy) {
   if (strategy.compression == "fp16") return fp16_compress_hook();
   if (strategy.compression == "bf16") return bf16_compress_hook();
-  if (strategy.compression == "powersgd") {
-    return power_sgd_hook({.matrix_approximation_rank = strategy.powersgd_rank, .start_iter = strategy.powersgd_start});
-  }
   return {};
 }
 

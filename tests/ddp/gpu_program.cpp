@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ddp/library_models.hpp"
+#include "ddp_powersgd/power_sgd.hpp"
 #include "ddprun/amp.hpp"
 #include "ddprun/comm_hooks.hpp"
 #include "ddprun/ddp.hpp"
@@ -51,7 +52,7 @@ std::vector<Case> cases() {
       {.name = "bf16 hook", .hook = ddprun::bf16_compress_hook, .tolerance = 0.02},
       {.name = "PowerSGD",
        .ddp = {},
-       .hook = [] { return ddprun::power_sgd_hook({.start_iter = 2, .min_compression_rate = 0.5}); },
+       .hook = [] { return power_sgd_hook({.start_iter = 2, .min_compression_rate = 0.5}); },
        .tolerance = 0.02},
       {.name = "bf16", .amp = torch::kBFloat16, .tolerance = 0.05},
       {.name = "fp16", .amp = torch::kFloat16, .tolerance = 0.05},

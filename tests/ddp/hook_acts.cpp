@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "ddp/program.hpp"
+#include "ddp_powersgd/power_sgd.hpp"
 
 namespace program {
 namespace {
@@ -23,7 +24,7 @@ void overflow(const ddprun::Group& group) {
   torch::manual_seed(1);
   Net net(64);
   ddprun::DistributedDataParallel ddp(net, group);
-  ddp.register_comm_hook(ddprun::power_sgd_hook({.matrix_approximation_rank = 2, .start_iter = 2}));
+  ddp.register_comm_hook(power_sgd_hook({.matrix_approximation_rank = 2, .start_iter = 2}));
   torch::optim::SGD sgd(net.parameters(), 0.1);
   for (int step = 0; step < 20; ++step) {
     sgd.zero_grad();
@@ -93,9 +94,7 @@ Acts hook_acts() {
       {"hooked_fp16", [](const auto& group) { hooked(group, ddprun::fp16_compress_hook()); }},
       {"hooked_bf16", [](const auto& group) { hooked(group, ddprun::bf16_compress_hook()); }},
       {"hooked_power_sgd",
-       [](const auto& group) {
-         hooked(group, ddprun::power_sgd_hook({.matrix_approximation_rank = 2, .start_iter = 3}), 64);
-       }},
+       [](const auto& group) { hooked(group, power_sgd_hook({.matrix_approximation_rank = 2, .start_iter = 3}), 64); }},
       {"power_sgd_overflow", overflow},
       {"hooked_captured",  // the hook communicates through the group of the program
        [](const auto& group) {
@@ -158,7 +157,7 @@ Acts hook_acts() {
          hook.prepare = [](ddprun::GradBucket&, const ddprun::Group&) {};
          ddprun::DistributedDataParallel(net, group).register_comm_hook(hook);
        }},
-      {"power_sgd_early", [](const auto&) { ddprun::power_sgd_hook({.start_iter = 1}); }},
+      {"power_sgd_early", [](const auto&) { power_sgd_hook({.start_iter = 1}); }},
   };
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ddp/library_models.hpp"
+#include "ddp_powersgd/power_sgd.hpp"
 #include "ddprun/ddp.hpp"
 
 namespace parity {
@@ -78,11 +79,11 @@ void save(const Model& model, const std::string& path, bool with_buffers) {
 ddprun::CommHook hook_of(const Case& one) {
   if (one["hook"] == "fp16") return ddprun::fp16_compress_hook();
   if (one["hook"] == "bf16") return ddprun::bf16_compress_hook();
-  return ddprun::power_sgd_hook({.matrix_approximation_rank = std::stol(one["rank"]),
-                                 .start_iter = 2,
-                                 .min_compression_rate = one.number("min_rate"),
-                                 .use_error_feedback = one.flag("feedback"),
-                                 .warm_start = one.flag("warm_start")});
+  return power_sgd_hook({.matrix_approximation_rank = std::stol(one["rank"]),
+                         .start_iter = 2,
+                         .min_compression_rate = one.number("min_rate"),
+                         .use_error_feedback = one.flag("feedback"),
+                         .warm_start = one.flag("warm_start")});
 }
 
 void train(const ddprun::Group& group, const Case& one, const std::string& folder) {

@@ -2,6 +2,7 @@
 #include <sstream>
 
 #include "ddp/program.hpp"
+#include "ddp_powersgd/power_sgd.hpp"
 
 namespace program {
 namespace {
@@ -234,7 +235,7 @@ Acts module_acts() {
       {"complex_buffer", complex_act(false, false)},
       {"complex_parameter", complex_act(true, false)},
       {"complex_parameter_views", complex_act(true, true)},
-      {"complex_power_sgd", complex_act(true, false, ddprun::power_sgd_hook({.start_iter = 2}))},
+      {"complex_power_sgd", complex_act(true, false, power_sgd_hook({.start_iter = 2}))},
       {"complex_fp16", complex_act(true, false, ddprun::fp16_compress_hook())},
       {"complex_collectives", complex_collectives},
       {"undefined_gradient", undefined_gradient},

@@ -53,7 +53,7 @@ tr -s '\n ' ' ' <"$box/log" | grep >/dev/null 'built with Torch .* find_package(
   fail "a program with another Torch: $(<"$box/log")"
 rm -r "$box/ddp_mnist"
 
-programs='ddp_mnist ddp_accumulate ddp_char_transformer ddp_uneven'
+programs='ddp_mnist ddp_accumulate ddp_char_transformer ddp_uneven ddp_powersgd'
 for program in $programs; do start "$program" with_cmake "$program"; done
 start pkg_config with_pkg_config
 start without_the_lines without_the_lines
@@ -100,4 +100,7 @@ says '^epoch 1: loss 1[0-9]\.'
 says '^rank 0: 8 batches'
 says 'rank 1: 12 batches'
 below "$(loss)" 6
+ranks 2 "$box/ddp_powersgd/build/ddp_powersgd"
+says '^step 1: loss 4\.'
+below "$(loss)" 3.5
 echo "ok: $programs"

@@ -68,9 +68,6 @@ void check(const Request& request, const config::Loaded& loaded) {
   if (experiment.launch.device != "cpu") {
     refuse("launch.device", "a trace does not say when buckets on a GPU are full; tune works with \"cpu\"");
   }
-  if (strategy.compression == "powersgd") {
-    refuse("strategy.compression", "tune cannot predict it; use \"none\", \"bf16\" or \"fp16\"");
-  }
   const auto own = std::ranges::count(request.backends, experiment.comm.backend);
   if (own < std::ssize(request.backends) && !experiment.comm.options.empty()) {
     throw Error(ExitCode::usage, "--backend " + fmt::format("{}", fmt::join(request.backends, ",")) +

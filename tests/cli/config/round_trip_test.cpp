@@ -76,8 +76,7 @@ bool can_replay(const config::Experiment& e) {
   return e.launch.device == "cuda" && e.strategy.kind != "dp" && e.optimizer.fused && e.data.batch_weights.empty() &&
          e.data.balance_steps == 0 && e.log.parity_steps == 0 && e.log.trace_steps.empty() &&
          (e.train.check_gradients == "auto" || e.train.check_gradients == "off") &&
-         (e.strategy.kind != "ddp" ||
-          (e.strategy.zero == 0 && !e.strategy.find_unused_parameters && e.strategy.compression != "powersgd"));
+         (e.strategy.kind != "ddp" || (e.strategy.zero == 0 && !e.strategy.find_unused_parameters));
 }
 
 // Any experiment that load() accepts: every key at random, then adjusted so that the keys fit together.

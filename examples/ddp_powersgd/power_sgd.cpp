@@ -1,16 +1,21 @@
+#include "power_sgd.hpp"
+
+#include <ddprun/error.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
 #include <random>
 #include <utility>
+#include <vector>
 
-#include "ddprun/comm_hooks.hpp"
-#include "ddprun/error.hpp"
-
-namespace ddprun {
 namespace {
 
+using ddprun::Error;
+using ddprun::ExitCode;
+using ddprun::GradBucket;
+using ddprun::Group;
 using torch::Tensor;
 
 // Matrices are batches of one, and norms and products the same calls as PyTorch's, so that they round alike.
@@ -65,7 +70,7 @@ class PowerSgd {
 
   void operator()(GradBucket& bucket, const Group& group) {
     if (step_ < options_.start_iter) {
-      allreduce_hook(bucket, group);
+      ddprun::allreduce_hook(bucket, group);
     } else {
       average(bucket, group);
     }
@@ -184,10 +189,8 @@ class PowerSgd {
 
 }  // namespace
 
-CommHook power_sgd_hook(const PowerSgdOptions& options) {
+ddprun::CommHook power_sgd_hook(const PowerSgdOptions& options) {
   return [state = std::make_shared<PowerSgd>(options)](GradBucket& bucket, const Group& group) {
     (*state)(bucket, group);
   };
 }
-
-}  // namespace ddprun
