@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <mutex>
 #include <vector>
 
 #include "comm/call.hpp"
@@ -34,8 +35,7 @@ struct RecordedCall {
   static constexpr double kNotEnded = std::numeric_limits<double>::quiet_NaN();
 };
 
-// A ring of fixed size. Only the thread that calls the backend may call start() and end(), which take no lock and
-// allocate nothing. Any thread may call the other functions at any time.
+// A ring of fixed size. Any thread may call any function at any time.
 class FlightRecorder {
  public:
   static constexpr std::size_t kCapacity = 512;
@@ -47,23 +47,13 @@ class FlightRecorder {
   void set_step(int64_t step) noexcept { step_.store(step, std::memory_order_relaxed); }
   int64_t step() const noexcept { return step_.load(std::memory_order_relaxed); }
 
-  // Oldest first. A call that is being recorded at this moment may be missing.
+  // Oldest first.
   std::vector<RecordedCall> calls() const;
 
  private:
-  using Word = std::atomic<uint64_t>;
-  static_assert(Word::is_always_lock_free);
-
-  struct alignas(64) Slot {
-    Word number{0};  // 0: empty, or being written
-    std::array<Word, 3> shape{};
-    Word step{0};
-    Word start{0};
-    Word end{0};  // duration and state in one word; 0 while the call runs
-  };
-
   std::atomic<int64_t> step_{0};
-  std::array<Slot, kCapacity> slots_{};
+  mutable std::mutex mutex_;
+  std::array<RecordedCall, kCapacity> ring_{};  // `start` by the steady clock; number 0: empty
 };
 
 }  // namespace ddprun::comm
