@@ -21,7 +21,7 @@ struct Group::State : std::enable_shared_from_this<Group::State> {
   torch::Device device{torch::kCPU};  // of the tensors
   int local_rank = 0;
   // Where gradients are reduced during backward. A collective of another thread waits until it has nothing to do.
-  std::shared_ptr<train::CommThread> comm_thread = std::make_shared<train::CommThread>();
+  std::shared_ptr<train::WorkerThread> comm_thread = std::make_shared<train::WorkerThread>();
   // Of the collectives since the caller has reset them.
   ExecutionInfo execution;
   std::size_t bytes = 0;

@@ -1,62 +1,45 @@
 #include "train/device/dp_devices.hpp"
 
 #include <ATen/Parallel.h>
+#include <ATen/ThreadLocalState.h>
 
-#include <utility>
+#include <exception>
+#include <vector>
 
 namespace ddprun::train {
 
 DeviceThreads::DeviceThreads(int devices, const std::function<void(int device)>& begin) {
   for (int device = 1; device < devices; ++device) {
-    Other& other = others_.emplace_back();
-    other.thread = std::thread([this, device, &other, &begin] { live(device, other, begin); });
+    others_.emplace_back().submit([&begin, device] {
+      at::init_num_threads();  // the number of compute threads is set per thread
+      begin(device);
+    });
   }
-  for (std::size_t i = 0; i < others_.size(); ++i) done_.acquire();
+  for (WorkerThread& other : others_) other.drain();
   begin(0);
-}
-
-DeviceThreads::~DeviceThreads() {
-  work_ = nullptr;
-  for (Other& other : others_) other.start.release();
-  for (Other& other : others_) other.thread.join();
-}
-
-void DeviceThreads::live(int device, Other& self, const std::function<void(int device)>& begin) {
-  // The number of compute threads is set per thread, so a new thread must set it.
-  at::init_num_threads();
-  begin(device);
-  done_.release();
-  while (true) {
-    self.start.acquire();
-    if (work_ == nullptr) return;
-    const at::ThreadLocalStateGuard as_caller(*state_);
-    try {
-      (*work_)(device);
-    } catch (...) {
-      self.fault = std::current_exception();
-    }
-    done_.release();
-  }
 }
 
 void DeviceThreads::run(int count, const std::function<void(int device)>& work) {
   const at::ThreadLocalState state;
-  work_ = &work;
-  state_ = &state;
-  const auto others = static_cast<std::size_t>(count - 1);
-  for (std::size_t i = 0; i < others; ++i) others_[i].start.release();
-  std::exception_ptr first;
-  try {
-    work(0);
-  } catch (...) {
-    first = std::current_exception();
+  std::vector<std::exception_ptr> faults(static_cast<std::size_t>(count));
+  const auto work_on = [&](int device) {
+    try {
+      work(device);
+    } catch (...) {
+      faults[static_cast<std::size_t>(device)] = std::current_exception();
+    }
+  };
+  for (int device = 1; device < count; ++device) {
+    others_[static_cast<std::size_t>(device - 1)].submit([&, device] {
+      const at::ThreadLocalStateGuard as_caller(state);
+      work_on(device);
+    });
   }
-  for (std::size_t i = 0; i < others; ++i) done_.acquire();
-  for (Other& other : others_) {
-    const std::exception_ptr fault = std::exchange(other.fault, nullptr);
-    if (!first) first = fault;
+  work_on(0);
+  for (WorkerThread& other : others_) other.drain();
+  for (const std::exception_ptr& fault : faults) {
+    if (fault) std::rethrow_exception(fault);
   }
-  if (first) std::rethrow_exception(first);
 }
 
 }  // namespace ddprun::train

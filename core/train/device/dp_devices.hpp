@@ -1,13 +1,10 @@
 // The devices of strategy dp: one thread per device.
 #pragma once
 
-#include <ATen/ThreadLocalState.h>
-
 #include <deque>
-#include <exception>
 #include <functional>
-#include <semaphore>
-#include <thread>
+
+#include "train/device/worker_thread.hpp"
 
 namespace ddprun::train {
 
@@ -19,9 +16,6 @@ class DeviceThreads {
  public:
   // Calls begin(device) once on each device's thread, for device 0 last. It must not throw.
   DeviceThreads(int devices, const std::function<void(int device)>& begin);
-  DeviceThreads(const DeviceThreads&) = delete;
-  DeviceThreads& operator=(const DeviceThreads&) = delete;
-  ~DeviceThreads();
 
   int devices() const { return static_cast<int>(others_.size()) + 1; }
   // Calls work(device) on each of the first `count` devices in parallel, with the caller's grad mode and autocast, and
@@ -30,18 +24,7 @@ class DeviceThreads {
   void run(int count, const std::function<void(int device)>& work);
 
  private:
-  struct Other {
-    std::binary_semaphore start{0};
-    std::exception_ptr fault;
-    std::thread thread;
-  };
-  void live(int device, Other& self, const std::function<void(int device)>& begin);
-
-  std::deque<Other> others_;
-  std::counting_semaphore<> done_{0};
-  // Of the current run: written before start, read after it.
-  const std::function<void(int device)>* work_ = nullptr;  // null: the threads end
-  const at::ThreadLocalState* state_ = nullptr;
+  std::deque<WorkerThread> others_;
 };
 
 }  // namespace ddprun::train

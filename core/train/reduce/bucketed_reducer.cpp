@@ -35,7 +35,7 @@ BucketedReducer::BucketedReducer(comm::Group ranks, std::vector<NamedTensor> par
     : ranks_(ranks),
       parameters_(at_least_one(std::move(parameters))),
       options_(std::move(options)),
-      comm_thread_(options_.comm_thread != nullptr ? options_.comm_thread : std::make_shared<CommThread>()),
+      comm_thread_(options_.comm_thread != nullptr ? options_.comm_thread : std::make_shared<WorkerThread>()),
       scale_(reciprocal(ranks.size())) {
   hook_.reduce = [this](const Bucket& bucket, std::size_t index) {
     Collective call = in_place(bucket.flat());

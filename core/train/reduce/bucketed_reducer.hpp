@@ -30,7 +30,7 @@ struct ReducerOptions {
   // Gradients become views into buckets. Otherwise they are copied there and back.
   bool gradient_as_bucket_view = true;
   // Of the backend, if it has several reducers, or if others call it during backward; null: a thread of this reducer
-  std::shared_ptr<CommThread> comm_thread = nullptr;
+  std::shared_ptr<WorkerThread> comm_thread = nullptr;
 };
 
 // Payload and time of the reductions of all measured steps.
@@ -45,7 +45,7 @@ struct TransferTotals {
 // backward left to overlap with, unless a hook has a stage complete. On a GPU with a stream-ordered backend, each
 // bucket is queued immediately on a separate stream, and no thread waits. A blocking backend must also support CUDA
 // memory (staged_backend.hpp). Nothing else may call the backend between the first add and the end of finalize, unless
-// it drains the CommThread first.
+// it drains the WorkerThread first.
 //
 // With find_unused_parameters, the ranks exchange in each step which parameters have gradients; with static_graph, only
 // in the first. A parameter that no rank uses keeps its gradient as it was, or none.
@@ -116,7 +116,7 @@ class BucketedReducer final : public Reducer {
   const comm::Group ranks_;
   const std::vector<NamedTensor> parameters_;
   const ReducerOptions options_;
-  const std::shared_ptr<CommThread> comm_thread_;
+  const std::shared_ptr<WorkerThread> comm_thread_;
   torch::Tensor scale_;  // of gradients, before they are reduced
   BucketHook hook_;
   bool has_hook_ = false;  // of set_hook

@@ -1,4 +1,3 @@
-
 #include <optional>
 #include <utility>
 
@@ -6,67 +5,11 @@
 #include "train/reduce/bucket_transport.hpp"
 
 namespace ddprun::train {
-
-CommThread::~CommThread() {
-  if (!thread_.joinable()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  wake_worker_.notify_one();
-  thread_.join();
-}
-
-std::uint64_t CommThread::submit(std::function<void()> job) {
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
-  const std::lock_guard lock(mutex_);
-  if (failure_ == nullptr) jobs_.push_back(std::move(job));
-  wake_worker_.notify_one();
-  return ++submitted_;
-}
-
-void CommThread::wait(std::uint64_t job) {
-  std::unique_lock lock(mutex_);
-  wake_waiter_.wait(lock, [&] { return ended_ >= job || failure_ != nullptr; });
-  const bool before_failure = ended_ > job;
-  if (failure_ != nullptr && !before_failure) std::rethrow_exception(failure_);
-}
-
-void CommThread::drain() {
-  if (std::this_thread::get_id() == runs_on_) return;
-  if (submitted_ > 0) wait(submitted_);
-}
-
-void CommThread::run() {
-  runs_on_ = std::this_thread::get_id();
-  std::unique_lock lock(mutex_);
-  while (true) {
-    wake_worker_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
-    if (stopping_) return;
-    const std::function<void()> job = std::move(jobs_.front());
-    jobs_.pop_front();
-    lock.unlock();
-    std::exception_ptr failure;
-    try {
-      job();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    lock.lock();
-    ++ended_;
-    if (failure != nullptr) {
-      failure_ = failure;
-      jobs_.clear();
-    }
-    wake_waiter_.notify_one();
-  }
-}
-
 namespace {
 
 class ThreadTransport final : public BucketTransport {
  public:
-  ThreadTransport(std::vector<Bucket>& buckets, const BucketHook& hook, CommThread& thread)
+  ThreadTransport(std::vector<Bucket>& buckets, const BucketHook& hook, WorkerThread& thread)
       : buckets_(buckets), hook_(hook), thread_(thread) {}
 
   // No job of an unfinished step may outlive the buckets. The reducer has aborted the backend by now.
@@ -132,7 +75,7 @@ class ThreadTransport final : public BucketTransport {
 
   std::vector<Bucket>& buckets_;
   const BucketHook& hook_;
-  CommThread& thread_;
+  WorkerThread& thread_;
   std::vector<std::uint64_t> jobs_;                             // of this step, by bucket
   std::vector<std::chrono::steady_clock::time_point> full_at_;  // in this step, by bucket
   std::vector<Transfer> transfers_;
@@ -144,7 +87,7 @@ class ThreadTransport final : public BucketTransport {
 }  // namespace
 
 std::unique_ptr<BucketTransport> thread_transport(std::vector<Bucket>& buckets, const BucketHook& hook,
-                                                  CommThread& thread) {
+                                                  WorkerThread& thread) {
   return std::make_unique<ThreadTransport>(buckets, hook, thread);
 }
 

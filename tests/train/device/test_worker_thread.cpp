@@ -6,13 +6,13 @@
 #include <thread>
 #include <vector>
 
-#include "train/reduce/bucket_transport.hpp"
+#include "train/device/worker_thread.hpp"
 
 namespace ddprun::train {
 namespace {
 
 TEST_CASE("jobs run in the order in which they were submitted") {
-  CommThread thread;
+  WorkerThread thread;
   std::vector<int> order;
   for (int i = 0; i < 100; ++i) thread.submit([&order, i] { order.push_back(i); });
   thread.drain();
@@ -21,7 +21,7 @@ TEST_CASE("jobs run in the order in which they were submitted") {
 }
 
 TEST_CASE("waiting for a job does not wait for those after it") {
-  CommThread thread;
+  WorkerThread thread;
   std::atomic<bool> go{false};
   thread.submit([] {});
   thread.submit([&] { go.wait(false); });
@@ -33,7 +33,7 @@ TEST_CASE("waiting for a job does not wait for those after it") {
 }
 
 TEST_CASE("a job's exception reaches the waiting thread, and later jobs do not run") {
-  CommThread thread;
+  WorkerThread thread;
   std::atomic<bool> ran{false};
   std::atomic<bool> submitted{false};
   thread.submit([&] {
@@ -51,7 +51,7 @@ TEST_CASE("a job's exception reaches the waiting thread, and later jobs do not r
 }
 
 TEST_CASE("a job submitted after a failure that was not thrown yet does not run") {
-  CommThread thread;
+  WorkerThread thread;
   std::atomic<bool> ran{false};
   thread.submit([] { throw std::runtime_error("broken"); });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // by now the job has most probably failed
@@ -62,7 +62,7 @@ TEST_CASE("a job submitted after a failure that was not thrown yet does not run"
 }
 
 TEST_CASE("a wait for the failed job throws, a wait for an earlier one does not") {
-  CommThread thread;
+  WorkerThread thread;
   thread.submit([] {});
   thread.submit([] { throw std::runtime_error("broken"); });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // both have run, most probably
@@ -73,7 +73,7 @@ TEST_CASE("a wait for the failed job throws, a wait for an earlier one does not"
 TEST_CASE("the destructor discards remaining jobs") {
   std::atomic<int> ran{0};
   {
-    CommThread thread;
+    WorkerThread thread;
     for (int i = 0; i < 1000; ++i) thread.submit([&] { ++ran; });
   }
   CHECK(ran <= 1000);
