@@ -79,7 +79,7 @@ class GradScaler {
   void load_state_dict(const std::map<std::string, double>& state);
 
  private:
-  class Impl;
+  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
