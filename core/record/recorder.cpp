@@ -19,9 +19,7 @@ constexpr std::chrono::seconds kFlushTime{1};
 Recorder::Recorder(const std::string& run_dir, int rank)
     : run_dir_(run_dir), rank_(rank), steps_(file_in(run_dir, fmt::format("steps-rank{}.jsonl", rank))) {
   lines_.reserve(kFlushBytes + 1024);
-  if (rank != 0) return;
-  epochs_.emplace(file_in(run_dir, kEpochsFile));
-  lock_run(epochs_->fd());
+  if (rank == 0) epochs_.emplace(file_in(run_dir, "epochs.jsonl"));
 }
 
 Recorder::~Recorder() {

@@ -28,7 +28,7 @@ std::string to_json(const Summary& summary);
 class Recorder {
  public:
   // run_dir must exist. Creates the files immediately, so that a folder without write access is noticed before the
-  // first step. While rank 0's recorder lives, is_under_way() of the folder is true.
+  // first step.
   Recorder(const std::string& run_dir, int rank);
   // Flushes; an error at this point is logged, not thrown.
   ~Recorder();

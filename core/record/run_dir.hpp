@@ -43,13 +43,4 @@ std::string named_run(const std::string& path);
 // The message for a folder that is not a run folder.
 std::string no_run(const std::string& dir);
 
-// Rank 0 holds a lock on this file of the run folder until its process ends, however it ends: the run is under way.
-inline constexpr const char* kEpochsFile = "epochs.jsonl";
-
-// Locks an open file until its descriptor is closed. Does nothing if the file system has no locks.
-void lock_run(int fd);
-
-// Whether any process holds the lock of this run folder. False if the file system has no locks. Takes no lock.
-bool is_under_way(const std::string& run_dir);
-
 }  // namespace ddprun::record

@@ -114,10 +114,10 @@ TEST_CASE("while a run goes on, report reads it, and after it was killed report 
   };
   CHECK(steps_of(run, 0).size() >= 40);
   const std::string last = std::to_string(steps_of(run, 0).size());
-  watch("the run is under way: its figures go to step " + last);
+  watch("the run is under way or ended without a summary: its figures go to step " + last);
   training.send(SIGKILL);
   training.wait();
-  watch("the run ended without a summary: its figures go to step " + last);
+  watch("the run is under way or ended without a summary: its figures go to step " + last);
 
   const std::vector<nlohmann::json> steps = steps_of(run, 0);
   const auto step = steps.at(6);

@@ -48,19 +48,6 @@ TEST_CASE("steps are written to the file once a second, so that a run can be wat
   CHECK(read_lines(run.path() / "steps-rank0.jsonl").size() == 1);
 }
 
-TEST_CASE("a run is under way while the recorder of rank 0 lives") {
-  const TempDir run;
-  CHECK_FALSE(record::is_under_way(run.path()));
-  {
-    const record::Recorder other(run.path(), 1);
-    CHECK_FALSE(record::is_under_way(run.path()));
-    const record::Recorder recorder(run.path(), 0);
-    CHECK(record::is_under_way(run.path()));
-    CHECK(record::is_under_way(run.path()));  // to ask changes nothing
-  }
-  CHECK_FALSE(record::is_under_way(run.path()));
-}
-
 TEST_CASE("more steps than the buffer holds are written in order, each once") {
   const TempDir run;
   {

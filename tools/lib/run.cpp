@@ -24,6 +24,7 @@ using record::file_in, record::kAbsent;
 using record::Summary, record::TensorDigest;
 
 constexpr const char* kEnvironmentFile = "environment.json";
+constexpr const char* kEpochsFile = "epochs.jsonl";
 
 json parse(const std::string& text, const std::string& place) {
   try {
@@ -127,7 +128,7 @@ bool has_summary(const std::string& dir) {
 }
 
 std::vector<EpochRecord> read_epochs(const std::string& dir, bool growing) {
-  return read_lines<EpochRecord>(file_in(dir, record::kEpochsFile), growing);
+  return read_lines<EpochRecord>(file_in(dir, kEpochsFile), growing);
 }
 
 Run run_in(const std::string& dir) {
@@ -221,15 +222,14 @@ Run read_run(const std::string& dir) {
 
 Run read_run_so_far(const std::string& dir) {
   Run run = run_in(dir);
-  const bool under_way = record::is_under_way(dir);
-  if (has_summary(dir)) return read_run(dir);  // also if the run has just ended
-  run.state = under_way ? RunState::under_way : RunState::ended_without_summary;
+  if (has_summary(dir)) return read_run(dir);
+  run.has_summary = false;
   run.steps = read_ranks<StepRecord>(dir, "steps", std::nullopt);
   run.steps.resize(std::max<std::size_t>(run.steps.size(), 1));
   const std::size_t common = std::ranges::min_element(run.steps, {}, &std::vector<StepRecord>::size)->size();
   for (auto& rank : run.steps) rank.resize(common);
   run.gpus = read_ranks<GpuRecord>(dir, "gpus", std::nullopt);
-  if (fs::exists(file_in(dir, record::kEpochsFile))) run.epochs = read_epochs(dir, true);
+  if (fs::exists(file_in(dir, kEpochsFile))) run.epochs = read_epochs(dir, true);
   if (fs::exists(file_in(dir, kEnvironmentFile))) run.environment = read_environment(dir);
   run.summary = summary_so_far(run);
   return run;
@@ -249,9 +249,9 @@ std::string load_at_start(const Run& run) {
 }
 
 std::string state_of(const Run& run) {
-  if (run.state == RunState::complete) return "";
+  if (run.has_summary) return "";
   const std::vector<StepRecord>& steps = run.steps.at(0);
-  return (run.state == RunState::under_way ? "the run is under way: " : "the run ended without a summary: ") +
+  return "the run is under way or ended without a summary: " +
          (steps.empty() ? "no step is recorded yet" : fmt::format("its figures go to step {}", steps.back().step));
 }
 

@@ -10,13 +10,11 @@
 
 namespace ddprun::tools {
 
-enum class RunState { complete, under_way, ended_without_summary };
-
 // A run, from its folder.
 struct Run {
-  RunState state = RunState::complete;
-  std::string dir;     // as the caller gave it
-  std::string config;  // path of the resolved config.toml
+  bool has_summary = true;  // false: it is under way, failed or was killed
+  std::string dir;          // as the caller gave it
+  std::string config;       // path of the resolved config.toml
   record::Summary summary;
   std::vector<record::EpochRecord> epochs;             // in order; empty if the run had no complete epoch
   std::vector<std::vector<record::StepRecord>> steps;  // by rank, for all ranks
@@ -43,7 +41,7 @@ const std::vector<record::StepRecord>& slowest_rank(const Run& run, std::size_t 
 // The load of the run's host when it started, the mean of one minute, such as "0.52"; "" if it is not known.
 std::string load_at_start(const Run& run);
 
-// "the run is under way: its figures go to step 120"; "" for a complete run.
+// "the run is under way or ended without a summary: its figures go to step 120"; "" for a complete run.
 std::string state_of(const Run& run);
 
 // Single files.

@@ -55,7 +55,7 @@ std::string configure(NamedRun& run) {
   }
   const config::Experiment& experiment = *run.experiment;
   record::Summary& summary = run.run.summary;
-  if (run.run.state != tools::RunState::complete) {
+  if (!run.run.has_summary) {
     summary.model = experiment.model.name;
     summary.data = experiment.data.name;
     summary.strategy = experiment.strategy.kind;

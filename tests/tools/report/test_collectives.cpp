@@ -169,7 +169,7 @@ TEST_CASE("a folder that has only such files has a page, and a run has a section
   folder.write("done/config.toml", "schema_version = 1\n[model]\nname = \"linear\"\n[data]\nname = \"linear\"\n");
   const Page cut_off = page_of({done});
   CHECK(cut_off.notices.size() == 2);
-  CHECK(cut_off.notices[0] == "done: the run ended without a summary: its figures go to step 6");
+  CHECK(cut_off.notices[0] == "done: the run is under way or ended without a summary: its figures go to step 6");
   CHECK(std::any_of(cut_off.sections.begin(), cut_off.sections.end(),
                     [](const Section& section) { return section.title == "Collectives"; }));
 }

@@ -67,14 +67,16 @@ TEST_CASE("a run that is under way, or was killed, has a page with what is recor
   const std::string whole = testing::read_file(run + "/steps-rank1.jsonl");
   folder.write("run/steps-rank1.jsonl", whole.substr(0, whole.size() - 9));
   const report::Page killed = report::page_of({run});
-  CHECK(killed.notices == Row{"run: the run ended without a summary: its figures go to step 5"});
+  CHECK(killed.notices == Row{"run: the run is under way or ended without a summary: its figures go to step 5"});
   CHECK_MESSAGE(killed.paragraphs.at(0).starts_with("run: linear on linear, single, 2 ranks: test accuracy 70.00 %, "),
                 killed.paragraphs.at(0));
-  CHECK(killed.paragraphs.at(0).ends_with("; the run ended without a summary: its figures go to step 5."));
+  CHECK(killed.paragraphs.at(0).ends_with(
+      "; the run is under way or ended without a summary: its figures go to step 5."));
   CHECK(report::table_of(killed.sections.at(1).charts.at(2)).rows().size() == 5);  // the loss over steps
 
   const record::Recorder recorder(run, 0);  // which empties the file
-  CHECK(report::page_of({run}).notices == Row{"run: the run is under way: no step is recorded yet"});
+  CHECK(report::page_of({run}).notices ==
+        Row{"run: the run is under way or ended without a summary: no step is recorded yet"});
 }
 
 TEST_CASE("the page goes into the one given folder, else here, or to --out") {
