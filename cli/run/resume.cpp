@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kKey = "checkpoint.resume", kConfig = "config.", kZero = "strategy.zero";
+const std::string kKey = "checkpoint.resume", kConfig = "config.";
 
 bool complete(const checkpoint::File& state) {
   return train::integer_of(state, "step_of_epoch") >= train::integer_of(state, "steps_per_epoch");
@@ -50,14 +50,9 @@ class SavedRun {
 
   void load(std::optional<int> rank) {
     const checkpoint::Metadata metadata = train::load_weights(assembly_.model->module(), commit_.path);
-    const std::string saved_zero = word(shared_, kConfig + kZero);
-    const bool divided = saved_zero != "0" && saved_world_ > 1;
-    const bool same_parts =
-        divided && same_world() && config::key_values(assembly_.experiment()).at(kZero) == saved_zero;
-    std::vector<int> needed = checkpoint::states_for({.rank = rank.value_or(0),
-                                                      .saved = static_cast<int>(saved_world_),
-                                                      .same_world = same_world(),
-                                                      .parts_move = !rank || (divided && !same_parts)});
+    // Without a rank, all states are checked.
+    std::vector<int> needed =
+        checkpoint::states_for(rank.value_or(0), static_cast<int>(saved_world_), rank && same_world());
     std::erase(needed, 0);  // shared_
     auto states = checkpoint::read_states(commit_, needed);
     std::string text = message();
@@ -68,11 +63,7 @@ class SavedRun {
         throw Error(ExitCode::usage, state.path + ": not of the same run as " + commit_.path);
       }
     }
-    using Optimizer = train::ResumeFrom::Optimizer;
-    const Optimizer optimizer = same_parts ? Optimizer::own_part
-                                : divided  ? Optimizer::parts_of_all
-                                           : Optimizer::of_rank0;
-    assembly_.resume = Resume{{commit_, same_world(), optimizer, std::move(states)}, std::move(text)};
+    assembly_.resume = Resume{{commit_, same_world(), std::move(states)}, std::move(text)};
     if (const auto by = metadata.find(kStandardize); by != metadata.end()) {
       assembly_.standardization = data::read_standardization(by->second);
     }

@@ -10,18 +10,6 @@
 namespace ddprun::run {
 namespace {
 
-// The parameters whose state this rank keeps, under ZeRO.
-std::optional<std::vector<train::NamedTensor>> shard_of(const torch::optim::Optimizer& optimizer,
-                                                        const std::vector<train::NamedTensor>& parameters, int rank) {
-  const auto* const sharded = dynamic_cast<const ShardedOptimizer*>(&optimizer);
-  if (sharded == nullptr) return std::nullopt;
-  std::vector<train::NamedTensor> mine;
-  for (const train::NamedTensor& parameter : parameters) {
-    if (sharded->owner(parameter.tensor) == rank) mine.push_back(parameter);
-  }
-  return mine;
-}
-
 void log_batch_weights(const std::vector<int64_t>& samples) {
   std::string text;
   for (const int64_t count : samples) text += (text.empty() ? "" : ", ") + std::to_string(count);
@@ -104,10 +92,13 @@ void add_checkpoints(Session& session, Assembly& assembly, const RunFolder& fold
   const bool own_buffers = session.sync != nullptr && !experiment.strategy.broadcast_buffers;
   const std::vector<torch::Device> gpus = assembly.device().is_cpu() ? std::vector<torch::Device>{} : assembly.devices;
   train::BucketedReducer* const reducer = session.sync != nullptr ? &session.sync->reducer() : nullptr;
-  session.checkpointer =
-      train::run_checkpointer({assembly.model->module(), *session.optimizer, session.parameters, reducer, world.rank,
-                               own_buffers, gpus, shard_of(*session.optimizer, session.parameters, world.rank)},
-                              std::move(options));
+  std::function<void()> consolidate;
+  if (auto* const sharded = dynamic_cast<ShardedOptimizer*>(session.optimizer.get())) {
+    consolidate = [sharded] { sharded->consolidate_state_dict(0); };
+  }
+  session.checkpointer = train::run_checkpointer({assembly.model->module(), *session.optimizer, session.parameters,
+                                                  reducer, world.rank, own_buffers, gpus, std::move(consolidate)},
+                                                 std::move(options));
   const config::Experiment::Checkpoint& rule = experiment.checkpoint;
   session.checkpoints = std::make_unique<train::Checkpoints>(
       *session.checkpointer,

@@ -120,14 +120,11 @@ void verify(const Commit& commit) {
   for (int rank = 1; rank < states; ++rank) read_safetensors(state_path(commit, rank));
 }
 
-std::vector<int> states_for(const Restoring& restoring) {
-  if (restoring.rank == 0 && (restoring.parts_move || !restoring.same_world)) {
-    std::vector<int> all(static_cast<size_t>(restoring.saved));
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-  }
-  if (!restoring.same_world || restoring.rank == 0) return {0};
-  return {0, restoring.rank};
+std::vector<int> states_for(int rank, int saved, bool same_world) {
+  if (rank > 0) return same_world ? std::vector{0, rank} : std::vector{0};
+  std::vector<int> ranks(same_world ? 1 : static_cast<size_t>(saved));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
 }
 
 std::map<int, File> read_states(const Commit& commit, const std::vector<int>& ranks) {

@@ -66,16 +66,9 @@ std::vector<Commit> list_commits(const std::string& dir);
 // Reads the model file and all state files of a commit. Throws Error(usage) that names the first file that is damaged
 // or missing. The metadata "world" of rank 0's state has the number of states.
 void verify(const Commit& commit);
-// A rank that restores a commit.
-struct Restoring {
-  int rank = 0;
-  int saved = 1;            // how many ranks saved the commit
-  bool same_world = true;   // as many restore it
-  bool parts_move = false;  // the optimizer's state is divided among the states, and not as these ranks divide it
-};
-// The ranks whose states this rank must read whole. Rank 0's has what is common. The same number of ranks: each rank
-// reads its own too. Another number, or parts_move: rank 0 reads and checks all, also to add up their totals.
-std::vector<int> states_for(const Restoring& restoring);
+// The ranks whose states a rank must read. Rank 0's has what is common. As many ranks as saved the commit: each reads
+// its own too. Another number: rank 0 reads and checks all, also to add up their totals.
+std::vector<int> states_for(int rank, int saved, bool same_world);
 // Reads and checks the states of these ranks. Throws what read_safetensors() throws.
 std::map<int, File> read_states(const Commit& commit, const std::vector<int>& ranks);
 

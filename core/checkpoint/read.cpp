@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -56,7 +55,6 @@ class FileSource final : public ByteSource {
   }
 
   uint64_t size() const override { return size_; }
-  void skip(uint64_t bytes) override { stream_.seekg(static_cast<std::streamoff>(bytes), std::ios::cur); }
   void read(void* out, uint64_t bytes) override {
     stream_.read(static_cast<char*>(out), static_cast<std::streamsize>(bytes));
     if (!stream_) throw_file_error("read " + std::to_string(bytes) + " bytes from", path_, errno != 0 ? errno : EIO);
@@ -70,13 +68,8 @@ class FileSource final : public ByteSource {
 
 class Reader {
  public:
-  Reader(ByteSource& source, const std::string& path, bool require_checksums,
-         std::function<bool(const std::string&)> wanted)
-      : source_(source),
-        path_(path),
-        require_checksums_(require_checksums),
-        size_(source.size()),
-        wanted_(std::move(wanted)) {}
+  Reader(ByteSource& source, const std::string& path, bool require_checksums)
+      : source_(source), path_(path), require_checksums_(require_checksums), size_(source.size()) {}
 
   File read() {
     const std::string header = read_header();
@@ -85,10 +78,6 @@ class Reader {
     File file;
     file.path = path_;
     for (Entry& entry : entries) {
-      if (wanted_ && !wanted_(entry.tensor.name)) {
-        source_.skip(entry.range.end - entry.range.begin);
-        continue;
-      }
       read_tensor(entry);
       file.tensors.push_back(std::move(entry.tensor));
     }
@@ -236,17 +225,11 @@ class Reader {
   const std::string& path_;
   const bool require_checksums_;
   const uint64_t size_;
-  const std::function<bool(const std::string&)> wanted_;  // null: all
   uint64_t data_bytes_ = 0;
   Metadata metadata_;
 };
 
 }  // namespace
-
-void ByteSource::skip(uint64_t bytes) {
-  std::vector<std::byte> passed(bytes);
-  read(passed.data(), bytes);
-}
 
 std::unique_ptr<ByteSource> open_file(const std::string& path) {
   return std::make_unique<FileSource>(path);
@@ -257,9 +240,8 @@ File read_safetensors(const std::string& path, bool require_checksums) {
   return read_safetensors(source, path, require_checksums);
 }
 
-File read_safetensors(ByteSource& source, const std::string& path, bool require_checksums,
-                      std::function<bool(const std::string& name)> wanted) {
-  return Reader(source, path, require_checksums, std::move(wanted)).read();
+File read_safetensors(ByteSource& source, const std::string& path, bool require_checksums) {
+  return Reader(source, path, require_checksums).read();
 }
 
 }  // namespace ddprun::checkpoint

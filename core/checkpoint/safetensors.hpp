@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -62,8 +61,6 @@ class ByteSource {
   virtual uint64_t size() const = 0;
   // The next bytes. Throws Error(failure) if reading fails.
   virtual void read(void* out, uint64_t bytes) = 0;
-  // Passes over the next bytes. Reads them, unless the source has a faster way.
-  virtual void skip(uint64_t bytes);
 };
 // Throws Error(usage) if there is no such file, and Error(failure) if it cannot be opened.
 std::unique_ptr<ByteSource> open_file(const std::string& path);
@@ -74,9 +71,7 @@ std::unique_ptr<ByteSource> open_file(const std::string& path);
 // require_checksums is set. Throws Error(usage) that names the file and, if possible, the tensor; Error(failure) if
 // reading itself fails.
 File read_safetensors(const std::string& path, bool require_checksums = true);
-// The same for bytes from `source`; `path` is the name of the file. With `wanted`, only the tensors whose names it
-// accepts: the bytes of the others are passed over and not checked.
-File read_safetensors(ByteSource& source, const std::string& path, bool require_checksums,
-                      std::function<bool(const std::string& name)> wanted = nullptr);
+// The same for bytes from `source`; `path` is the name of the file.
+File read_safetensors(ByteSource& source, const std::string& path, bool require_checksums);
 
 }  // namespace ddprun::checkpoint

@@ -107,23 +107,14 @@ TEST_CASE("64 ranks open two states each to resume; on another number of ranks, 
   }
   const Opens opens(dir.path());
   for (int rank = 0; rank < kRanks; ++rank) {
-    const auto states = read_states(commit, states_for({.rank = rank, .saved = kRanks}));
+    const auto states = read_states(commit, states_for(rank, kRanks, true));
     CHECK(states.at(rank).metadata.at("rank") == std::to_string(rank));
     CHECK(opens.count() == (rank == 0 ? 1 : 2));
   }
   for (int rank = 0; rank < kRanks; ++rank) {
-    read_states(commit, states_for({.rank = rank, .saved = kRanks, .same_world = false}));
+    read_states(commit, states_for(rank, kRanks, false));
     CHECK(opens.count() == (rank == 0 ? kRanks : 1));
   }
-}
-
-TEST_CASE("rank 0 alone reads all states whole if the number of ranks changes, or the optimizer's parts move") {
-  for (const bool parts_move : {false, true}) {
-    CHECK(states_for({.rank = 0, .saved = 3, .same_world = false, .parts_move = parts_move}) == std::vector{0, 1, 2});
-    CHECK(states_for({.rank = 1, .saved = 3, .same_world = false, .parts_move = parts_move}) == std::vector{0});
-  }
-  CHECK(states_for({.rank = 0, .saved = 3, .parts_move = true}) == std::vector{0, 1, 2});
-  CHECK(states_for({.rank = 1, .saved = 3, .parts_move = true}) == std::vector{0, 1});
 }
 
 TEST_CASE("a commit is named after its step and carries step and epoch") {

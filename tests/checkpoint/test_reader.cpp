@@ -96,21 +96,6 @@ TEST_CASE("damaged data is reported with its tensor") {
         "2: " + path + ": tensor \"fc1.weight\": its bytes do not match its checksum: the file is damaged");
 }
 
-TEST_CASE("with a choice of tensors, only these are read and checked") {
-  const TempDir dir;
-  std::string damaged = small_checkpoint(dir);
-  damaged[damaged.size() - 4] ^= 1;  // in fc1.weight
-  const std::string path = dir.write("bad.safetensors", damaged);
-  const auto read = [&](const std::string& wanted) {
-    return read_safetensors(*open_file(path), path, true, [&](const std::string& name) { return name == wanted; });
-  };
-  const File some = read("mask");
-  REQUIRE(some.tensors.size() == 1);
-  CHECK(some.at("mask").data == read_safetensors(dir.path() / "small.safetensors").at("mask").data);
-  CHECK(some.metadata.at("step") == "7");
-  CHECK(contains(error_of([&] { read("fc1.weight"); }), "fc1.weight"));
-}
-
 TEST_CASE("a file without checksums is read only if the caller allows it") {
   const TempDir dir;
   const std::string path = dir.write("foreign.safetensors", foreign(object(tensor("w", "[2]", "[0,8]")), 8));

@@ -211,7 +211,7 @@ std::vector<std::size_t> optimizer_bytes(const std::filesystem::path& run, int w
   return bytes;
 }
 
-TEST_CASE("ZeRO gives the same weights, saves a part of the state on each rank, and resumes with and without it") {
+TEST_CASE("ZeRO gives the same weights, saves the same state, and resumes with and without it") {
   for (const std::string optimizer : {"sgd", "adam", "adamw"}) {
     CAPTURE(optimizer);
     Runs runs({"strategy.kind=ddp", "optimizer.momentum=0.9", "optimizer.name=" + optimizer, "train.clip_norm=0.5",
@@ -223,11 +223,10 @@ TEST_CASE("ZeRO gives the same weights, saves a part of the state on each rank, 
     const auto whole = runs.train({"train.epochs=3", off}), sharded = runs.train({"train.epochs=3", on});
     const std::string weights = runs.read(whole, 1).weights;
     CHECK(runs.read(sharded, 1).weights == weights);
-    const auto all = optimizer_bytes(whole, 2), parts = optimizer_bytes(sharded, 2);
+    const auto all = optimizer_bytes(whole, 2), saved = optimizer_bytes(sharded, 2);
+    CHECK(all[0] > 0);
     CHECK(all[1] == 0);
-    CHECK(parts[0] + parts[1] == all[0]);
-    CHECK(parts[0] > 0);  // one weight of the model is larger than all others together
-    CHECK(parts[1] > 0);
+    CHECK(saved == all);
     for (const auto& [before, after] : {std::pair{on, on}, {on, off}, {off, on}}) {
       CAPTURE(before);
       CAPTURE(after);

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <map>
-#include <set>
 
 #include "comm/group.hpp"
 #include "ddprun/error.hpp"
@@ -56,6 +54,7 @@ void Checkpoints::commit(LoopState& state, log::Level level) {
   state.monitor.phase(Phase::checkpoint);
   committed_ = state.at.step;
   bool failed = false;
+  checkpointer_.consolidate();
   comm::with_heartbeat(state.ranks, doing,
                        [&] { failed = !written(rule_.may_fail, [&] { checkpointer_.save_state(state.at); }); });
   // A checkpoint needs the states of all ranks.
@@ -97,8 +96,9 @@ class RunCheckpointer final : public Checkpointer {
   Position restore() override {
     if (!options_.resume) return {};
     const torch::NoGradGuard no_grad;
-    std::map<int, File> states = std::move(options_.resume->states);
-    restore_optimizer(states);
+    const std::map<int, File> states = std::move(options_.resume->states);
+    // Under ZeRO, the next step drops what other ranks keep.
+    load_optimizer_state(state_.optimizer, state_.parameters, states.at(0), kOptimizer);
     if (state_.reducer != nullptr) order_ = order_in(states.at(0));
     Position position = options_.resume->same_world ? restore_rank(states.at(state_.rank)) : restore_at_epoch(states);
     if (state_.rank == 0) take_over_best(position);
@@ -110,15 +110,15 @@ class RunCheckpointer final : public Checkpointer {
     if (!order_.empty()) state_.reducer->set_bucket_order(order_);
   }
 
+  void consolidate() override {
+    if (state_.consolidate) state_.consolidate();
+  }
+
   void save_state(const Position& position) override {
     FileTensors tensors;
     for (const auto& [name, generator] : generators()) tensors.add(name, generator.get_state());
-    if (state_.shard) {
-      tensors.add(optimizer_state(state_.optimizer, *state_.shard), kOptimizer);
-    } else if (state_.rank == 0) {
-      tensors.add(optimizer_state(state_.optimizer, state_.parameters), kOptimizer);
-    }
     if (state_.rank == 0) {
+      tensors.add(optimizer_state(state_.optimizer, state_.parameters), kOptimizer);
       if (state_.reducer != nullptr) tensors.add(kOrder, torch::tensor(state_.reducer->bucket_order(), torch::kInt64));
     } else if (state_.own_buffers) {
       tensors.add(tensors_of(state_.module).buffers(), kBuffer);
@@ -155,50 +155,6 @@ class RunCheckpointer final : public Checkpointer {
       all.emplace(kRandomOfGpu + std::to_string(all.size() - 1), torch::globalContext().defaultGenerator(gpu));
     }
     return all;
-  }
-
-  void restore_optimizer(std::map<int, File>& states) {
-    using In = ResumeFrom::Optimizer;
-    if (options_.resume->optimizer == In::own_part) {
-      return load_optimizer_state(state_.optimizer, state_.shard.value(), states.at(state_.rank), kOptimizer);
-    }
-    File kept{{}, {}, states.at(0).path};
-    const auto keep = [&](File& part) {
-      for (checkpoint::Tensor& tensor : part.tensors) {
-        if (tensor.name.starts_with(kOptimizer)) kept.tensors.push_back(std::move(tensor));
-      }
-    };
-    for (auto& [saver, state] : states) keep(state);
-    if (options_.resume->optimizer == In::parts_of_all) read_other_states(states, keep);
-    load_optimizer_state(state_.optimizer, state_.parameters, kept, kOptimizer);
-    if (!state_.shard) return;
-    for (const NamedTensor& parameter : state_.parameters) {
-      const auto is_it = [&](const NamedTensor& kept) { return kept.name == parameter.name; };
-      if (std::any_of(state_.shard->begin(), state_.shard->end(), is_it)) continue;
-      state_.optimizer.state().erase(parameter.tensor.unsafeGetTensorImpl());
-    }
-  }
-
-  // Calls `keep` with the optimizer's state of the parameters for which this rank keeps it, out of each state that it
-  // has not read whole. A longer name that begins with that of a kept parameter is read too.
-  void read_other_states(const std::map<int, File>& whole, const std::function<void(File&)>& keep) const {
-    std::set<std::string> names;
-    for (const NamedTensor& parameter : state_.shard ? *state_.shard : state_.parameters) {
-      names.insert(kOptimizer + parameter.name);
-    }
-    const auto is_kept = [&](const std::string& name) {
-      for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
-        if (names.contains(name.substr(0, dot))) return true;
-      }
-      return false;
-    };
-    const int64_t savers = integer_of(whole.at(0), "world");
-    for (int saver = 0; saver < static_cast<int>(savers); ++saver) {
-      if (whole.contains(saver)) continue;
-      const std::string path = checkpoint::state_path(options_.resume->commit, saver);
-      File part = checkpoint::read_safetensors(*checkpoint::open_file(path), path, true, is_kept);
-      keep(part);
-    }
   }
 
   Position restore_rank(const File& file) {

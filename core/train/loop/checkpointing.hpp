@@ -27,6 +27,8 @@ class Checkpointer {
   virtual Position restore() = 0;
   // Called directly after restore(). Collective: restores what all ranks must restore together.
   virtual void restore_together() = 0;
+  // Collective, before save_state(): brings the optimizer's state to rank 0, if the ranks have divided it.
+  virtual void consolidate() {}
   // Saves this rank's state for the next checkpoint. All ranks have returned before save() is called.
   virtual void save_state(const Position& position) = 0;
   // Brings the states of ranks that do not share rank 0's disk to rank 0. Collective, after save_state().
@@ -98,10 +100,6 @@ struct ResumeFrom {
   // for bit. Otherwise the checkpoint is at the end of an epoch: all ranks restore weights and optimizer from it, and
   // random states are seeded again.
   bool same_world = true;
-  // Where the optimizer's state is: whole in rank 0's state, or under ZeRO divided among the states of all ranks. Each
-  // rank then has its own part, or, if the ranks now divide it in another way, reads what it keeps from all of them.
-  enum class Optimizer { of_rank0, own_part, parts_of_all };
-  Optimizer optimizer = Optimizer::of_rank0;
   std::map<int, checkpoint::File> states = {};  // checkpoint::states_for() this rank
 };
 
@@ -115,8 +113,8 @@ struct TrainingState {
   bool own_buffers = false;  // the ranks have different buffers: strategy.broadcast_buffers = false
   // GPUs whose random states are saved: this rank's GPU, or under dp those of the replicas
   std::vector<torch::Device> gpus = {};
-  // Under ZeRO: the parameters whose optimizer state this rank keeps
-  std::optional<std::vector<NamedTensor>> shard = {};
+  // Under ZeRO: brings the optimizer's whole state to rank 0, until the next step. Collective.
+  std::function<void()> consolidate = {};
 };
 
 struct CheckpointerOptions {
@@ -134,8 +132,8 @@ struct CheckpointerOptions {
 
 // A model file holds parameters and buffers under the names of PyTorch's state_dict. A state file holds the position
 // and the states of Torch's random generators, of the CPU and of this rank's GPUs. Rank 0's state file also holds the
-// optimizer's state and the bucket order; the other ranks' files hold their buffers if these differ. Under ZeRO each
-// rank's file holds the optimizer's state that the rank keeps. A run can restore a state saved with or without ZeRO.
+// optimizer's state and the bucket order; the other ranks' files hold their buffers if these differ. The files are the
+// same with and without ZeRO.
 // The files do not depend on the device and can be restored to any device. A file without a random state for a GPU
 // leaves that GPU's generator unchanged. Throws what CheckpointFolder and read_safetensors() throw.
 std::unique_ptr<Checkpointer> run_checkpointer(TrainingState state, CheckpointerOptions options);
