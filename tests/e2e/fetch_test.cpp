@@ -70,9 +70,10 @@ TEST_CASE("a missing file: exit code 1, one line with URL, reason and remedy, an
   const auto result = place.ddprun({"data", "fetch", "mnist", "--root", root, "--mirror", server.base("plain")});
   CHECK(result.code == 1);
   CHECK(result.out.empty());
-  CHECK(last_line(result.err) == std::string("ddprun: failed: cannot download ") + kBiggest + ": " +
-                                     server.base("plain") + kBiggest +
-                                     ": HTTP 404; try --mirror URL, or put the file into " + root + " by hand");
+  CHECK(last_line(result.err) ==
+        std::string("ddprun: failed: cannot download ") + kBiggest + ": " + server.base("plain") + kBiggest +
+            ": curl: (22) The requested URL returned error: 404; try --mirror URL, or put the file into " + root +
+            " by hand");
   CHECK(fs::is_empty(root));
 }
 
@@ -95,8 +96,7 @@ TEST_CASE("MNIST is downloaded to the folder that the configs use; the second ti
   CHECK(lines_of(second.err).size() == 4);
   CHECK(server.requests().size() == 4);
 
-  const auto validated =
-      in_folder(place, "validate " + source_dir() + "/configs/mnist_simplenet_single.toml");
+  const auto validated = in_folder(place, "validate " + source_dir() + "/configs/mnist_simplenet_single.toml");
   CHECK_MESSAGE(validated.code == 0, validated.err);
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("after a kill or an interrupt, the next call fetches only the rest") {
   }
 }
 
-TEST_CASE("on a terminal each file has a bar") {
+TEST_CASE("on a terminal curl shows a bar") {
   const fs::path mnist = real_mnist();
   if (mnist.empty()) return;
   Workplace place;
@@ -157,7 +157,6 @@ TEST_CASE("on a terminal each file has a bar") {
                   {"DDPRUN_TTY=120", "TERM=xterm", "NO_COLOR=1"});
   const auto result = process.wait();
   CHECK(result.code == 0);
-  CHECK(contains(result.err,
-                 "train-images-idx3-ubyte.gz  [========================================]  9.45 MiB/9.45 MiB"));
-  CHECK(contains(result.err, "\x1b[2K\rtrain-images-idx3-ubyte.gz: downloaded"));
+  CHECK(contains(result.err, " 100.0%"));
+  CHECK(contains(result.err, "train-images-idx3-ubyte.gz: downloaded"));
 }

@@ -1,20 +1,30 @@
-#include "tools/data/fetch.hpp"
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include <algorithm>
+#include <boost/algorithm/hex.hpp>
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 
 #include "base/file.hpp"
+#include "base/log.hpp"
+#include "base/unique_fd.hpp"
+#include "cli/console/program.hpp"
+#include "cli/console/progress_bar.hpp"
 #include "cli/console/units.hpp"
+#include "ddprun/error.hpp"
+#include "tools/data/fetch.hpp"
+#include "tools/lib/process.hpp"
 
 namespace ddprun::fetch {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::chrono::milliseconds kLookAgain{200};
-constexpr int kMostDoublings = 4;
+using console::human_bytes;
 
 std::string sums(const std::string& expected, const std::string& got) {
   return "SHA-256 expected " + expected + ", got " + got;
@@ -30,131 +40,152 @@ bool exists(const std::string& path) {
 struct Download {
   const RemoteFile& file;
   const std::string folder;
-  const std::string path;  // of the file
-  const Limits& limits;
-  Stop& stop;
-  Listener& listener;
-  std::unique_ptr<PartFile> part{};
+  const std::string path = (fs::path(folder) / file.name).string();
+  const std::string part = path + ".part";
 
-  Outcome run(const std::vector<std::string>& urls) {
-    stop.check();
+  void run(const std::vector<std::string>& urls) const {
     std::error_code fault;
     fs::create_directories(folder, fault);
     if (fault) throw_file_error("create folder", folder, fault.value());
-    if (!claim()) {
-      const std::string sum = sum_of(path);
-      if (sum == file.sha256) return Outcome::already_verified;
-      throw Error(ExitCode::usage, path + " is there, but it is not the published file: " + sums(file.sha256, sum) +
-                                       "; move it away and run the command again");
-    }
-    const Outcome outcome = fill(urls);
-    part->finish();
-    return outcome;
-  }
-
-  // Locks the part. False: the final file exists.
-  bool claim() {
-    for (bool reported = false; !exists(path); reported = true) {
-      part = PartFile::lock(path);
-      if (part && !exists(path)) return true;
-      if (part) {
-        part->remove();  // created just when another process finished the file
-        return false;
-      }
-      if (!reported) listener.report("another process fetches it into " + folder + "; waiting for that");
-      if (const auto code = stop.within(kLookAgain)) throw Error(*code, word(*code));
-    }
-    return false;
-  }
-
-  // Downloads until the part is complete and becomes the file.
-  Outcome fill(const std::vector<std::string>& urls) {
-    if (part->bytes() >= file.bytes) {
-      if (sum_of(part->path()) == file.sha256) return Outcome::part_was_whole;
-      start_again(part->path() + (part->bytes() > file.bytes ? " is longer than the file" : " is damaged"));
+    UniqueFd locked;
+    while (!locked && !exists(path)) locked = lock();
+    if (exists(path)) {
+      if (locked) fs::remove(part);  // created just when another process finished the file
+      return verify();
     }
     std::string reasons;
     for (const std::string& url : urls) {
       const std::string reason = bring_from(url);
-      if (reason.empty()) return Outcome::downloaded;
+      if (reason.empty()) return finish(locked);
       reasons += (reasons.empty() ? "" : "; ") + url + ": " + reason;
-      if (&url != &urls.back()) listener.report(url + ": " + reason + "; trying the next source");
     }
-    if (part->bytes() == 0) part->remove();
+    if (bytes() == 0) fs::remove(part);
     throw Error(ExitCode::failure, "cannot download " + file.name + ": " + reasons +
                                        "; try --mirror URL, or put the file into " + folder + " by hand");
   }
 
-  std::string sum_of(const std::string& path) {
-    return sha256_of(path, [this] { stop.check(); });
-  }
+ private:
+  int64_t bytes() const { return static_cast<int64_t>(fs::file_size(part)); }
 
-  void start_again(const std::string& why) {
-    listener.report(why + "; starting from the beginning");
-    part->restart();
-  }
-
-  // Fills the part and compares the sum. Returns why this URL failed; empty: the part is the file.
-  std::string bring_from(const std::string& url) {
-    while (true) {
-      const bool has_others = part->bytes() > 0;  // bytes of an earlier attempt, or of another source
-      const std::string reason = take_from(url);
-      if (!reason.empty()) return reason;
-      const std::string sum = sum_of(part->path());
-      if (sum == file.sha256) return "";
-      const std::string wrong = sums(file.sha256, sum);
-      if (!has_others) {
-        part->restart();
-        return "it sends another file than the published one: " + wrong;
-      }
-      start_again("the part before " + url + " seems to be damaged (" + wrong + ")");
+  // Locks the part against other fetches. Nothing if the owner of the lock has renamed or deleted the part meanwhile.
+  UniqueFd lock() const {
+    UniqueFd fd(::open(part.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+    if (!fd) throw_file_error("create", part, errno);
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+      log::info(file.name + ": another process fetches it into " + folder + "; waiting for that");
+      if (::flock(fd.get(), LOCK_EX) != 0) throw_file_error("lock", part, errno);
     }
+    struct stat opened {
+    }, named{};
+    const bool same = ::fstat(fd.get(), &opened) == 0 && ::stat(part.c_str(), &named) == 0 &&
+                      opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+    return same ? std::move(fd) : UniqueFd();
   }
 
-  // Requests until the part is full. Returns why this URL failed; empty: the part is full.
-  std::string take_from(const std::string& url) {
-    listener.begins(url, part->bytes());
-    bool answered = false;
-    for (int attempt = 1;;) {
-      const int64_t before = part->bytes();
-      const Ending ending =
-          transfer(url, *part, file.bytes, limits, stop, [&](int64_t bytes) { listener.grows(bytes); });
-      if (ending.kind == Ending::Kind::whole) return "";
-      if (ending.kind == Ending::Kind::stopped) leave(*stop.asked());
-      if (ending.kind == Ending::Kind::cut) answered = true;
-      // A host that has answered before may soon be back; a host that never answered is not tried again.
-      if (ending.kind == Ending::Kind::failed || !answered) return ending.reason;
-      attempt = part->bytes() - before >= limits.progress ? 1 : attempt + 1;
-      if (attempt > limits.attempts) {
-        return ending.reason + " (" + std::to_string(limits.attempts) + " attempts)";
-      }
-      wait(url, ending.reason, attempt);
+  void verify() const {
+    const std::string sum = sha256_of(path);
+    if (sum == file.sha256) return log::plain(file.name + ": already verified");
+    throw Error(ExitCode::usage, path + " is there, but it is not the published file: " + sums(file.sha256, sum) +
+                                     "; move it away and run the command again");
+  }
+
+  void finish(const UniqueFd& locked) const {
+    if (::fsync(locked.get()) != 0) throw_file_error("write", part, errno);
+    if (::rename(part.c_str(), path.c_str()) != 0) throw_file_error("rename " + part + " to", path, errno);
+    sync_folder(folder);
+    log::plain(file.name + ": downloaded, SHA-256 as published");
+  }
+
+  // Returns why this URL failed; empty: the part is the file.
+  std::string bring_from(const std::string& url) const {
+    const int64_t before = bytes();
+    if (before < file.bytes) {
+      log::plain(file.name + ": " + human_bytes(file.bytes) + " from " + url +
+                 (before > 0 ? ", of which " + human_bytes(before) + " are here" : ""));
+      if (const std::string reason = run_curl(url); !reason.empty()) return reason;
     }
+    const std::string sum = sha256_of(part);
+    if (sum == file.sha256) return "";
+    fs::resize_file(part, 0);  // and not removed: the lock is on it
+    const std::string wrong = sums(file.sha256, sum);
+    if (before == 0) return "it sends another file than the published one: " + wrong;
+    log::info(file.name + ": " + part + " was damaged (" + wrong + "); starting from the beginning");
+    return bring_from(url);
   }
 
-  void wait(const std::string& url, const std::string& reason, int attempt) {
-    const auto time = limits.backoff * (1 << std::clamp(attempt - 2, 0, kMostDoublings));
-    listener.report(url + ": " + reason + "; trying again in " +
-                    console::human_time(std::chrono::duration<double>(time).count()) + ", after byte " +
-                    std::to_string(part->bytes()));
-    if (const auto code = stop.within(time)) leave(*code);
-  }
-
-  [[noreturn]] void leave(ExitCode code) {
-    if (part->bytes() == 0) {
-      part->remove();
-      throw Error(code, word(code));
-    }
-    throw Error(code, word(code) + ": " + part->path() + " holds " + console::human_bytes(part->bytes()) + " of " +
-                          console::human_bytes(file.bytes) + "; the same command resumes from there");
+  // Appends what the part misses. Returns curl's words if it fails.
+  std::string run_curl(const std::string& url) const {
+    const std::string curl = console::find_program("curl");
+    if (curl.empty()) throw Error(ExitCode::failure, "curl is not installed: apt-get install curl");
+    tools::ProcessPlan plan;
+    plan.echo = console::terminal_columns() > 0;
+    plan.log = part + ".log";
+    // --disable: without the user's curlrc. --no-buffer: what came is in the part, however curl ends.
+    plan.command = {curl,
+                    "--disable",
+                    "--fail",
+                    "--location",
+                    "--globoff",
+                    "--no-buffer",
+                    "--proto",
+                    "=http,https,file",
+                    "--proto-redir",
+                    "=http,https",
+                    "--retry",
+                    "3",
+                    "--connect-timeout",
+                    "15",
+                    "--speed-limit",
+                    "1",
+                    "--speed-time",
+                    "30",
+                    "--max-filesize",
+                    std::to_string(file.bytes),
+                    "--output",
+                    part,
+                    "--continue-at",
+                    "-",
+                    plan.echo ? "--progress-bar" : "--no-progress-meter",
+                    url};
+    const tools::ChildEnd end = tools::run_process(plan);
+    const std::string reason = end.is_good() ? "" : end.why();
+    fs::remove(plan.log);
+    if (!end.was_asked()) return reason;
+    const std::string word = end.code() == ExitCode::interrupted ? "interrupted" : "terminated";
+    const int64_t kept = bytes();
+    if (kept == 0) fs::remove(part);
+    throw Error(end.code(), kept == 0 ? word
+                                      : word + ": " + part + " holds " + human_bytes(kept) + " of " +
+                                            human_bytes(file.bytes) + "; the same command resumes from there");
   }
 };
 
 }  // namespace
 
-Outcome download(const RemoteFile& file, const std::string& folder, const std::vector<std::string>& urls,
-                 const Limits& limits, Stop& stop, Listener& listener) {
-  return Download{file, folder, (fs::path(folder) / file.name).string(), limits, stop, listener}.run(urls);
+std::string sha256_of(const std::string& path) {
+  constexpr std::size_t kChunk = 1 << 18;
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) throw_file_error("open", path, errno);
+  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> sum(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  bool good = sum != nullptr && EVP_DigestInit_ex(sum.get(), EVP_sha256(), nullptr) == 1;
+  std::string chunk;
+  do {
+    chunk.clear();
+    if (const int error = read_all(file.get(), chunk, kChunk); error != 0) throw_file_error("read", path, error);
+    good = good && EVP_DigestUpdate(sum.get(), chunk.data(), chunk.size()) == 1;
+  } while (!chunk.empty());
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int bytes = 0;
+  if (!good || EVP_DigestFinal_ex(sum.get(), digest, &bytes) != 1) {
+    throw Error(ExitCode::failure, "OpenSSL cannot compute SHA-256 here");  // a policy may forbid it
+  }
+  std::string text;
+  boost::algorithm::hex_lower(digest, digest + bytes, std::back_inserter(text));
+  return text;
+}
+
+void download(const RemoteFile& file, const std::string& folder, const std::vector<std::string>& urls) {
+  Download{file, folder}.run(urls);
 }
 
 }  // namespace ddprun::fetch

@@ -1,78 +1,14 @@
 #include "tools/data/fetch.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
-#include <stdexcept>
 
 #include "base/log.hpp"
-#include "cli/console/progress_bar.hpp"
-#include "cli/console/units.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/words.hpp"
 
 namespace ddprun::fetch {
 namespace {
-
-using console::human_bytes;
-
-// Reports the progress of one file.
-class Display : public Listener {
- public:
-  explicit Display(const RemoteFile& file) : file_(file) {}
-
-  void begins(const std::string& url, int64_t bytes) override {
-    start_ = Clock::now();
-    first_ = bytes;
-    if (console::terminal_columns() > 0) return;
-    log::plain(file_.name + ": " + human_bytes(file_.bytes) + " from " + url +
-               (bytes > 0 ? ", of which " + human_bytes(bytes) + " are here" : ""));
-  }
-
-  void grows(int64_t bytes) override {
-    first_ = std::min(first_, bytes);  // a server may make it start again
-    bar_.show(file_.name + "  ", bytes, file_.bytes,
-              "  " + human_bytes(bytes) + "/" + human_bytes(file_.bytes) + "  " + rate(bytes) + left(bytes));
-  }
-
-  void report(const std::string& line) override {
-    bar_.clear();
-    log::info(file_.name + ": " + line);
-  }
-
-  void ends(Outcome outcome) {
-    bar_.clear();
-    log::plain(file_.name + ": " + text_of(outcome));
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-
-  std::string text_of(Outcome outcome) const {
-    switch (outcome) {
-      case Outcome::downloaded:
-        return "downloaded, SHA-256 as published, " + console::human_time(seconds()) + ", " + rate(file_.bytes);
-      case Outcome::part_was_whole: return "was complete, SHA-256 as published";
-      case Outcome::already_verified: return "already verified";
-    }
-    throw std::logic_error("unknown outcome");
-  }
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-  double bytes_per_second(int64_t bytes) const {
-    return static_cast<double>(bytes - first_) / std::max(seconds(), 1e-3);
-  }
-  std::string rate(int64_t bytes) const { return human_bytes(static_cast<int64_t>(bytes_per_second(bytes))) + "/s"; }
-  std::string left(int64_t bytes) const {
-    const std::string time =
-        console::human_time_left(static_cast<double>(file_.bytes - bytes) / bytes_per_second(bytes));
-    return time.empty() ? "" : "  " + time;
-  }
-
-  const RemoteFile& file_;
-  console::ProgressBar bar_;
-  Clock::time_point start_ = Clock::now();
-  int64_t first_ = 0;  // what was there at the start
-};
 
 std::vector<std::string> bases_of(const DataSet& set, std::string mirror) {
   if (mirror.empty()) return set.bases;
@@ -102,9 +38,7 @@ std::string fetch(const DataSet& set, const FetchOptions& options) {
   for (const RemoteFile& file : set.files) {
     std::vector<std::string> urls;
     for (const std::string& base : bases) urls.push_back(base + file.name);
-    Stop stop;
-    Display display(file);
-    display.ends(download(file, root, urls, options.limits, stop, display));
+    download(file, root, urls);
   }
   for (const RemoteFile& file : set.files) {
     if (!file.members.empty()) log::plain(file.name + ": " + unpack(file, root));

@@ -1,13 +1,10 @@
 // fetch: downloads of published data sets. It pins each file's checksum, and stores a file whole and verified or not at
-// all; the module data reads the files. Progress goes to stderr: on a terminal a bar for each file, otherwise a line at
-// its start and its end.
+// all; the module data reads the files. curl downloads; on a terminal it shows a bar.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "tools/data/transfer.hpp"
 
 namespace ddprun::fetch {
 
@@ -19,35 +16,18 @@ struct RemoteFile {
   std::vector<std::string> members = {};  // of an archive: the files that are unpacked, all in one folder of it
 };
 
-// Receives the progress of a download, on the thread that downloads.
-class Listener {
- public:
-  virtual ~Listener() = default;
-  // A source is tried for the first time; the part holds `bytes` already.
-  virtual void begins(const std::string& url, int64_t bytes) = 0;
-  // The part holds `bytes` now.
-  virtual void grows(int64_t bytes) = 0;
-  // A line about waiting or about a retry.
-  virtual void report(const std::string& line) = 0;
-};
-
-enum class Outcome {
-  downloaded,
-  part_was_whole,    // an earlier attempt had left it complete; no download
-  already_verified,  // the file existed
-};
+// The SHA-256 of a file, as 64 hexadecimal digits. Throws Error(failure) with path and errno's message.
+std::string sha256_of(const std::string& path);
 
 // Puts `file` at `<folder>/<file.name>`; creates the folder. An existing file is read and verified, never written.
-// Otherwise the bytes are appended to `<file.name>.part`, and the part is renamed once its SHA-256 is right. If another
-// process fetches the same file into the same folder, it waits for that. The URLs are tried in order; a broken
-// connection is retried, within the limits. If the SHA-256 is wrong, the part is emptied and the next URL is tried; if
-// this URL had sent only some of the bytes, it is tried again first. One thread.
+// Otherwise curl appends to `<file.name>.part`, and the part is renamed once its SHA-256 is right. If another process
+// fetches the same file into the same folder, it waits for that. The URLs are tried in order. If the SHA-256 is wrong,
+// the part is emptied; if there was a part before, the same URL is tried again. Call it while there is one thread.
 //
 // Throws Error(usage) for an existing file that is not the published one; Error(failure) if no URL works, with the
-// reason of each (the part is kept for another attempt), or if the disk fails; Error(interrupted or terminated) when it
-// is asked to stop, also while it reads an existing file (the part is kept).
-Outcome download(const RemoteFile& file, const std::string& folder, const std::vector<std::string>& urls,
-                 const Limits& limits, Stop& stop, Listener& listener);
+// reason of each (the part is kept for another attempt), or without curl; Error(interrupted or terminated) when it is
+// asked to stop while curl runs (the part is kept).
+void download(const RemoteFile& file, const std::string& folder, const std::vector<std::string>& urls);
 
 // Unpacks the members of a tar archive that download() has verified, with the program tar, below `folder`: all files or
 // none. Returns a line for the user. Leaves files that are there as they are. Throws Error(usage) if some of them are
@@ -74,7 +54,6 @@ const DataSet& find_data_set(const std::string& name);
 struct FetchOptions {
   std::string root;    // the folder; empty: the data set's default
   std::string mirror;  // a base that replaces the official ones: http, https or file; or empty
-  Limits limits;
 };
 
 // Downloads missing files, verifies the others, and unpacks archives. Returns one line that says how to use the data

@@ -68,17 +68,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         first = int(match.group(1))
         return (206, first, data[first:]) if first < len(data) else (416, 0, b"")
 
-    def send(self, data, send=None, declared=None, first=None, total=None, ranges=True, pace=None):
-        """`send` bytes of the answer go out (all of them by default), `declared` are announced."""
-        status, start, body = self.begin(data) if ranges else (200, 0, data)
+    def send(self, data, send=None, pace=None):
+        """`send` bytes of the answer go out; all of them by default."""
+        status, start, body = self.begin(data)
         send = len(body) if send is None else min(send, len(body))
         self.note(status, send)
         self.send_response(status)
         if status == 206:
-            start = start if first is None else first
-            self.send_header("Content-Range", f"bytes {start}-{start + len(body) - 1}/{total or len(data)}")
-        if declared != "none":
-            self.send_header("Content-Length", str(len(body) if declared is None else declared))
+            self.send_header("Content-Range", f"bytes {start}-{start + len(body) - 1}/{len(data)}")
+        self.send_header("Content-Length", str(len(body)))
         self.send_header("Connection", "close")
         self.end_headers()
         for at in range(0, send, pace or CHUNK):
@@ -93,62 +91,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_cut(self, data, number, name):
         self.send(data, send=number)
 
-    def do_firstcut(self, data, number, name):
-        self.send(data, send=number if self.first else None)
-
-    def do_firstcutnorange(self, data, number, name):
-        self.send(data, send=number if self.first else None, ranges=False)
-
-    def do_unannounced(self, data, number, name):
-        """No Content-Length: the end of the connection is the end of the file."""
-        self.send(data, send=number or None, declared="none")
-
-    def do_short(self, data, number, name):
-        self.send(data, send=len(data) - number, declared=len(data) - number)
-
-    def do_long(self, data, number, name):
-        self.send(data, declared=len(data) + number)
-
-    def do_more(self, data, number, name):
-        self.send(data + b"x" * number, declared="none")
-
     def do_corrupt(self, data, number, name):
         self.send(data[:number] + bytes([data[number] ^ 1]) + data[number + 1 :])
 
     def do_status(self, data, number, name):
         self.refuse(number)
 
-    def do_endless(self, data, number, name):
-        """An endless page for any request."""
-        self.note(number, 0)
-        self.send_response(number)
-        if number // 100 == 3:
-            self.send_header("Location", "/plain/" + name)
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        while True:
-            self.wfile.write(b"10000\r\n" + b"x" * CHUNK + b"\r\n")
-
     def do_firststatus(self, data, number, name):
         self.refuse(number) if self.first else self.send(data)
-
-    def do_nothingafter(self, data, number, name):
-        self.refuse(416) if self.asked else self.send(data)
-
-    def do_otherrange(self, data, number, name):
-        self.send(data, first=number)
-
-    def do_othertotal(self, data, number, name):
-        self.send(data, total=number)
 
     def do_stall(self, data, number, name):
         self.send(data, send=number)
         time.sleep(60)
-
-    def do_firststall(self, data, number, name):
-        self.send(data, send=number if self.first else None)
-        if self.first:
-            time.sleep(60)
 
     def do_slow(self, data, number, name):
         self.send(data, pace=number)
@@ -158,9 +112,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_toplain(self, data, number, name):
         self.refuse(302, ("Location", "/plain/" + name))
-
-    def do_tomyself(self, data, number, name):
-        self.refuse(302, ("Location", self.path))
 
     def log_message(self, *_):
         pass

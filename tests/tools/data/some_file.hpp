@@ -9,7 +9,6 @@
 #include "support/read_file.hpp"
 #include "testing/temp_dir.hpp"
 #include "tools/data/fetch.hpp"
-#include "tools/data/transfer.hpp"
 
 namespace ddprun::testing {
 

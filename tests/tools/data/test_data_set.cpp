@@ -16,7 +16,7 @@ TEST_CASE("a mirror replaces the official bases, with or without its last slash"
   const std::string folder = fetching.file.folder().string();
   std::string mirror = fetching.server.base("plain");
   mirror.pop_back();
-  CHECK(fetch::fetch(set, {folder, mirror, quick()}) ==
+  CHECK(fetch::fetch(set, {folder, mirror}) ==
         "some is in " + folder + ": set data.name = \"some\" and data.root = \"" + folder + "\"");
   CHECK(fetching.file.arrived());
   CHECK(fetching.server.requests() == std::vector<std::string>{"/plain/some.gz - 200 300000"});
@@ -34,9 +34,7 @@ TEST_CASE("data.root is named only if it differs from the default") {
 
 TEST_CASE("a mirror with an unsupported URL is a usage error") {
   for (const char* mirror : {"ftp://host/", "data/mnist", "file:/x"}) {
-    const std::string error = error_of([&] {
-      fetch::fetch(fetch::find_data_set("mnist"), {"/nowhere", mirror, quick()});
-    });
+    const std::string error = error_of([&] { fetch::fetch(fetch::find_data_set("mnist"), {"/nowhere", mirror}); });
     CHECK(error ==
           std::string("2: --mirror ") + mirror + ": expected a URL that begins with http://, https:// or file:///");
   }
@@ -44,7 +42,7 @@ TEST_CASE("a mirror with an unsupported URL is a usage error") {
 
 TEST_CASE("a mirror with a space is refused with advice") {
   const std::string error = error_of([] {
-    fetch::fetch(fetch::find_data_set("mnist"), {"/nowhere", "file:///tmp/a b", quick()});
+    fetch::fetch(fetch::find_data_set("mnist"), {"/nowhere", "file:///tmp/a b"});
   });
   CHECK(error == "2: --mirror file:///tmp/a b: a URL has no spaces; write %20 for each");
 }
@@ -58,7 +56,7 @@ TEST_CASE("the real MNIST: fetched, verified, and refused if a bit is wrong") {
   const fetch::DataSet& mnist = fetch::find_data_set("mnist");
   const Server server(std::filesystem::path(data) / "mnist");
   const TempDir root;
-  const fetch::FetchOptions options{root.path().string(), server.base("plain"), quick()};
+  const fetch::FetchOptions options{root.path().string(), server.base("plain")};
   fetch::fetch(mnist, options);
   for (const fetch::RemoteFile& file : mnist.files) {
     CHECK(std::filesystem::file_size(root.path() / file.name) == static_cast<std::uintmax_t>(file.bytes));
@@ -70,7 +68,7 @@ TEST_CASE("the real MNIST: fetched, verified, and refused if a bit is wrong") {
 
   const TempDir elsewhere;
   const std::string error = error_of([&] {
-    fetch::fetch(mnist, {elsewhere.path().string(), server.base("corrupt-4000"), quick()});
+    fetch::fetch(mnist, {elsewhere.path().string(), server.base("corrupt-4000")});
   });
   CHECK_MESSAGE(error.starts_with("1: cannot download train-images-idx3-ubyte.gz: http://127.0.0.1:"), error);
   CHECK(contains(error, "SHA-256 expected " + mnist.files[0].sha256));
