@@ -213,9 +213,8 @@ def rows_of(args, predictions, steps):
         [row] = [row for method in predictions[hosts]["methods"] for row in method["rows"]
                  if (method["backend"], method["algorithm"], row["hosts"]) == (backend, algorithm, hosts)]
         step = row["step"]
-        yield {"backend": backend, "algorithm": algorithm, "hosts": hosts, "predicted": step,
-               "measured": measured, "error": step / measured - 1,
-               "efficiency": row["efficiency"] / compute_of(args, hosts)}
+        yield {"backend": backend, "algorithm": algorithm, "hosts": hosts, "predicted": step, "measured": measured,
+               "error": step / measured - 1, "efficiency": row["efficiency"] / compute_of(args, hosts)}
 
 
 def show(args, rows):
@@ -227,7 +226,7 @@ def show(args, rows):
                [[row["backend"], row["algorithm"], str(row["hosts"]), milliseconds(row["predicted"]),
                  milliseconds(row["measured"]), f"{row['error']:+.1%}"] for row in rows])
     median = statistics.median(abs(row["error"]) for row in rows)
-    print(f"median error {median:.1%}")
+    print(f"median error {median:.1%} of {len(rows)} steps")
     return median
 
 

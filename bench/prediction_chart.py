@@ -15,11 +15,11 @@ def why_not():
 def specification(title, rows):
     """In Vega-Lite (https://vega.github.io/vega-lite). Lines are the prediction, points are measured."""
     values = [{"backend": row["backend"], "algorithm": row["algorithm"], "hosts": row["hosts"],
-               **{step: 100 * row["efficiency"] * row["predicted"] / row[step] for step in ("predicted", "measured")}}
-              for row in rows]
+               **{name: 100 * row["efficiency"] * row["predicted"] / row[name]
+                  for name in ("predicted", "measured")}} for row in rows]
     x = {"field": "hosts", "type": "quantitative", "title": "hosts", "axis": {"tickMinStep": 1, "format": "d"},
          "scale": {"zero": False}}
-    color = {"field": "algorithm", "type": "nominal", "title": None, "legend": {}}
+    color = {"field": "algorithm", "type": "nominal", "title": None, "legend": {"symbolOpacity": 1}}
 
     def layer(mark, field):
         y = {"field": field, "type": "quantitative", "title": "efficiency (%)", "scale": {"zero": True}}

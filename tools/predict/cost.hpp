@@ -62,8 +62,8 @@ struct Link {
   double beta = 0;
   std::vector<Misfit> misfits{};
   double seconds(Path path) const { return path.messages * alpha + path.bytes * beta; }
-  // The same, corrected by the median misfit of messages of about this size: between a quarter of it and 4 times it. If
-  // there is none, by those of the nearest size.
+  // The same, corrected by the median of the misfits of messages of about this size: between a quarter of it and 4
+  // times it. If there is none, by that of the nearest size.
   double corrected_seconds(Path path) const;
 };
 

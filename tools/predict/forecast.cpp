@@ -1,7 +1,7 @@
 #include "tools/predict/forecast.hpp"
 
-#include <algorithm>
 #include <map>
+#include <set>
 
 #include "ddprun/error.hpp"
 #include "tools/lib/statistics.hpp"
@@ -12,8 +12,9 @@ namespace {
 class Forecaster {
  public:
   explicit Forecaster(Forecast& forecast) : forecast_(forecast) {
-    for (const FittedLink& link : forecast.links) links_[link.backend] = links_of(forecast.links, link.backend);
+    for (const FittedLink& link : forecast.links) backends_.insert(link.backend);
     forecast.typical = typical_of(forecast.recording.steps);
+    for (const std::string& backend : backends_) links_[backend] = links_of(forecast.links, backend);
   }
 
   void find_methods(int64_t per_host) {
@@ -53,9 +54,8 @@ class Forecaster {
       if (!link.is_within) all.push_back({link.backend, link.name, link.algorithm});
     }
     for (const char* backend : {"gloo", "ucx"}) {
-      if (per_host > 1 && links_.contains(backend)) {
+      if (per_host > 1 && backends_.contains(backend))
         all.push_back({backend, "hierarchical", Algorithm::hierarchical});
-      }
     }
     return all;
   }
@@ -90,6 +90,7 @@ class Forecaster {
   }
 
   Forecast& forecast_;
+  std::set<std::string> backends_;
   std::map<std::string, Links> links_;  // by backend
 };
 

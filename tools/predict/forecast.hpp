@@ -7,7 +7,6 @@
 
 #include "tools/predict/links.hpp"
 #include "tools/predict/recording.hpp"
-#include "tools/report/page.hpp"
 
 namespace ddprun::predict {
 
@@ -47,8 +46,8 @@ struct Forecast {
   double limit() const { return 1 / (serial() + (1 - serial()) / recording.samples); }
 };
 
-// `hosts`: numbers of hosts, with `per_host` ranks each; one rank always comes first. From medians: of the steps, and
-// of the rows of the benchmarks. Throws Error(usage) if the links cover no algorithm.
+// `hosts`: numbers of hosts, with `per_host` ranks each; one rank always comes first. The prediction comes from
+// medians: of the parts of a step, and of the rows of the benchmarks. Throws Error(usage) if no algorithm is covered.
 Forecast forecast(Recording recording, std::vector<FittedLink> links, const std::vector<int64_t>& hosts,
                   int64_t per_host);
 
@@ -57,9 +56,5 @@ std::string text(const Forecast& forecast);
 
 // docs/predicting.md describes it. Times in seconds, sizes in bytes.
 std::string to_json(const Forecast& forecast, const std::vector<std::string>& command);
-
-// Efficiency and time of a step over ranks and time of an allreduce over sizes, with a line for each method, and the
-// tables of text().
-report::Page page(const Forecast& forecast);
 
 }  // namespace ddprun::predict

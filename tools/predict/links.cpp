@@ -18,6 +18,10 @@ Path path_of(const FittedLink& fitted, const BenchRow& row) {
   return fitted.is_within ? Path{1, row.bytes} : path_between(fitted.algorithm, row.shape, row.bytes);
 }
 
+std::vector<Measured> measured(const FittedLink& fitted) {
+  return tools::each(fitted.rows, [&](const BenchRow& row) { return Measured{path_of(fitted, row), row.seconds}; });
+}
+
 // What the row says about a link; no rows in it yet.
 std::optional<FittedLink> kind_of(const BenchRow& row, int64_t per_host) {
   const bool is_within = row.shape.hosts == 1;
@@ -33,9 +37,7 @@ std::optional<FittedLink> kind_of(const BenchRow& row, int64_t per_host) {
 }
 
 void fit_one(FittedLink& fitted) {
-  const auto times = tools::each(fitted.rows, [&](const BenchRow& row) {
-    return Measured{path_of(fitted, row), row.seconds};
-  });
+  const auto times = measured(fitted);
   const auto refuse = [&](const std::string& reason) { throw Error(ExitCode::usage, fitted.text() + ": " + reason); };
   if (!is_determined(times)) {
     refuse("the measured sizes cannot separate latency from bandwidth; measure several, such as --sizes 4K,64K,1M,4M");
@@ -126,8 +128,8 @@ std::vector<FittedLink> fit_links(const std::vector<BenchRow>& rows, int64_t per
 Links links_of(const std::vector<FittedLink>& fitted, const std::string& backend) {
   Links links;
   for (const FittedLink& one : fitted) {
-    if (one.backend != backend && one.backend != "shm") continue;
-    (one.is_within ? links.within : links.between)[one.algorithm] = one.link;
+    if (one.backend == backend || one.backend == "shm")
+      (one.is_within ? links.within : links.between)[one.algorithm] = one.link;
   }
   return links;
 }

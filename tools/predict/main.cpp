@@ -5,7 +5,6 @@
 #include "cli/console/command_line.hpp"
 #include "cli/console/program.hpp"
 #include "tools/predict/forecast.hpp"
-#include "tools/report/report.hpp"
 
 namespace ddprun::predict {
 namespace {
@@ -20,13 +19,12 @@ struct Request {
   std::vector<int64_t> hosts;
   double compute = 1;
   std::string json;
-  std::string out;
 };
 
 void declare(CLI::App& to, Request& request) {
   to.footer(
       "Examples: ddprun predict runs/mnist-20261125-101500 --bench 2-hosts.json --bench 3-hosts.json\n"
-      "          ddprun predict RUN --bench 2-hosts.json --bench shm.json --ranks-per-host 8 --out scaling.html\n"
+      "          ddprun predict RUN --bench 2-hosts.json --bench shm.json --ranks-per-host 8\n"
       "docs/predicting.md says how to record the run and the links, and what the prediction does not know.");
   to.add_option("run", request.run, "The folder of a run that traced a step (log.trace_steps).")
       ->required()
@@ -52,7 +50,6 @@ void declare(CLI::App& to, Request& request) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   to.add_option("--json", request.json, "Also write the prediction as JSON to this file.")->type_name("FILE");
-  to.add_option("--out", request.out, "Also write a page with charts to this file.")->type_name("FILE");
 }
 
 std::vector<int64_t> hosts_of(const Request& request) {
@@ -81,10 +78,6 @@ ExitCode run_program(int argc, char** argv) {
       forecast(std::move(recording), fit_links(read_bench(request.bench), request.per_host), hosts, request.per_host);
   std::fputs(text(made).c_str(), stdout);
   if (!request.json.empty()) replace_file(request.json, to_json(made, {argv, argv + argc}));
-  if (!request.out.empty()) {
-    report::write_page(request.out, page(made));
-    std::printf("%s\n", request.out.c_str());
-  }
   return ExitCode::ok;
 }
 

@@ -9,6 +9,7 @@
 #include "cli/console/table.hpp"
 #include "cli/console/units.hpp"
 #include "tools/lib/statistics.hpp"
+#include "tools/report/chart.hpp"
 
 namespace ddprun::predict {
 namespace {
@@ -131,52 +132,6 @@ ordered_json json_of_method(const Method& method) {
           {"rows", tools::each(method.rows, json_of_row)}};
 }
 
-report::Chart chart_over_ranks(const std::string& title, const report::Axis& y, const Forecast& forecast, double factor,
-                               double Predicted::*member) {
-  report::Lines lines;
-  lines.x = {"ranks", report::Scale::log2, true, false};
-  lines.y = y;
-  lines.from_zero = y.scale == report::Scale::linear;
-  for (const Method& method : forecast.methods) {
-    report::LineSeries series;
-    series.name = method.text();
-    for (const Predicted& row : method.rows) {
-      series.points.push_back({static_cast<double>(row.shape.ranks()), row.*member * factor});
-    }
-    lines.series.push_back(std::move(series));
-  }
-  return report::half_chart(title, "", lines);
-}
-
-// The curves that cross, from 1 KiB to 256 MiB.
-report::Chart chart_over_sizes(const Forecast& forecast, Shape shape) {
-  report::Lines lines;
-  lines.x = {"size of the vector", report::Scale::log2, false, true};
-  lines.y = {"allreduce (ms)", report::Scale::log10};
-  for (const Method& method : forecast.methods) {
-    const Links links = links_of(forecast.links, method.backend);
-    report::LineSeries series;
-    series.name = method.text();
-    for (double bytes = 1 << 10; bytes <= 1 << 28; bytes *= 2) {
-      series.points.push_back({bytes, 1e3 * allreduce_seconds(links, method.algorithm, shape, bytes)});
-    }
-    lines.series.push_back(std::move(series));
-  }
-  return report::half_chart(fmt::format("An allreduce of {} ranks on {} hosts", shape.ranks(), shape.hosts), "", lines);
-}
-
-// Of the first shape in which ring and tree differ, and of the last.
-std::vector<report::Chart> charts_over_sizes(const Forecast& forecast) {
-  std::vector<Shape> shapes;
-  for (const Predicted& row : forecast.methods.at(0).rows) {
-    if (row.shape.hosts > 2) shapes.push_back(row.shape);
-  }
-  std::vector<report::Chart> charts;
-  if (!shapes.empty()) charts.push_back(chart_over_sizes(forecast, shapes.front()));
-  if (shapes.size() > 1) charts.push_back(chart_over_sizes(forecast, shapes.back()));
-  return charts;
-}
-
 }  // namespace
 
 std::string text(const Forecast& forecast) {
@@ -206,23 +161,6 @@ std::string to_json(const Forecast& forecast, const std::vector<std::string>& co
                                {"links", tools::each(forecast.links, json_of_link)},
                                {"methods", tools::each(forecast.methods, json_of_method)}};
   return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-}
-
-report::Page page(const Forecast& forecast) {
-  report::Page page;
-  page.title = "Prediction for " + forecast.recording.name;
-  page.paragraphs = {about_step(forecast), about_amdahl(forecast)};
-  for (const Method& method : forecast.methods) page.paragraphs.push_back(about_best(method));
-  for (const std::string& note : notes(forecast)) page.paragraphs.push_back(note);
-  report::Section over_ranks{"More ranks, each with as many samples", {}, {}, {}};
-  over_ranks.charts = {
-      chart_over_ranks("Efficiency", {"efficiency (%)"}, forecast, 100, &Predicted::efficiency),
-      chart_over_ranks("Time of a step", {"step (ms)", report::Scale::log10}, forecast, 1e3, &Predicted::step)};
-  for (const Method& method : forecast.methods) over_ranks.tables.push_back({method.text(), table_of(method)});
-  report::Section links{"Links", {}, {{"", table_of_links(forecast)}}, {}};
-  links.charts = charts_over_sizes(forecast);
-  page.sections = {over_ranks, links};
-  return page;
 }
 
 }  // namespace ddprun::predict

@@ -43,7 +43,7 @@ class Predict(unittest.TestCase):
             self.assertGreater(row["measured"], 0)
             self.assertAlmostEqual(row["error"], row["predicted"] / row["measured"] - 1)
         self.assertIn("simplenet, link 1gbit, ranks per host 1: ms per step", done.stdout)
-        self.assertIn("median error", done.stdout)
+        self.assertIn("of 2 steps", done.stdout)
 
     def test_the_error_is_the_median_of_all_rows(self):
         def method(rows):
@@ -60,7 +60,7 @@ class Predict(unittest.TestCase):
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
             self.assertAlmostEqual(predict.show(args, rows), 0.2)
-        self.assertIn("median error 20.0%", said.getvalue())
+        self.assertIn("median error 20.0% of 3 steps", said.getvalue())
 
     def draw(self, args, rows):
         """Lines are the prediction; a measured step that is half as long has twice the efficiency."""

@@ -14,6 +14,7 @@ namespace ddprun::testing {
 
 using nlohmann::json;
 
+// One row.
 inline json bench_row(const std::string& backend, const std::string& algorithm, int64_t ranks, double bytes,
                       double seconds) {
   return {{"collective", "allreduce"},

@@ -38,7 +38,7 @@ TEST_CASE("a file that is no such benchmark is refused with its path") {
   CHECK(contains(error("nowhere.json"), "2: nowhere.json: No such file or directory"));
   const std::string other = "2: other.json: not a file of `ddprun bench --json`";
   for (const std::string text :
-       {"", "[]", "{\"ddprun_compare\": 1}", "{\"ddprun_bench\": 1, \"hosts\": [], \"rows\": [7]}"}) {
+       {"", "[]", "{\"ddprun_sweep\": 1}", "{\"ddprun_bench\": 1, \"hosts\": [], \"rows\": [7]}"}) {
     folder.write("other.json", text);
     CHECK(error("other.json") == other);
   }

@@ -107,7 +107,7 @@ TEST_CASE("Amdahl: what the optimizer takes is the limit, and communication lowe
   CHECK(slow.methods[0].best.ranks < 64);
 }
 
-TEST_CASE("what is not covered is left out, and refused if nothing is covered") {
+TEST_CASE("what is not covered is left out, or refused if there is nothing else") {
   const auto links = fit_links(rows_of("gloo", "ring", {5e-5, 1e-9}) + rows_of("gloo", "tree", {5e-5, 1e-9}), 2);
   const auto made = forecast(some_recording(), links, {1, 2, 4}, 2);
   REQUIRE(made.methods.size() == 1);
