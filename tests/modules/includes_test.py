@@ -45,8 +45,8 @@ MAY_INCLUDE = {
     "tools/report": "core/base core/record cli/config cli/console tools/lib",
     "tools/bench": "core/base core/plugin core/cuda core/record core/comm launch/net launch cli/config cli/console "
                    "testing tools/lib",
-    "tools/data": "core/base core/data launch cli/config cli/console tools/lib",
-    "tools/compare": "core/base core/record core/checkpoint cli/config cli/console tools/lib tools/report",
+    "tools/data": "core/base core/data cli/config cli/console tools/lib",
+    "tools/compare": "core/base core/record cli/config cli/console tools/lib tools/report",
     "tools/predict": "core/base core/record cli/config cli/console tools/lib tools/report",
     "tools/tune": "core/base core/plugin core/record core/comm cli/config cli/console tools/lib tools/report "
                   "tools/compare tools/predict",

@@ -45,7 +45,6 @@ PairParity parity_of(const Member& base, const Member& member) {
       pair_parity(tensors ? first_parity(base) : ParityRun{}, tensors ? first_parity(member) : ParityRun{}, a.losses,
                   aligned ? b.losses : std::vector<double>{}, a.first_loss_step);
   const config::Experiment &x = base.variant.loaded.experiment, &y = member.variant.loaded.experiment;
-  if (parity.differs()) parity.causes = causes_of(x, y, has_batch_norm(base.dirs.front()));
   parity.float32 = in_float32(x, y);
   return parity;
 }

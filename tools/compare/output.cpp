@@ -67,8 +67,7 @@ ordered_json json_of(const PairParity& parity) {
           {"largest_loss_distance", parity.largest_loss_distance},
           {"largest_loss_step", parity.largest_loss_step},
           {"first_step_distance", parity.at_first_step()},
-          {"first_step_bound", parity.float32 ? ordered_json(kRounding) : ordered_json()},
-          {"causes", tools::each(parity.causes, &Cause::text)}};
+          {"first_step_bound", parity.float32 ? ordered_json(kRounding) : ordered_json()}};
 }
 
 ordered_json json_of_member(const Member& member) {

@@ -99,48 +99,14 @@ std::string tensors_text(const PairParity& parity) {
                      text(*parity.first_tensor), parity.largest_distance, steps);
 }
 
-// The causes that `fits`, in one list; "" without any.
-template <class Fits>
-std::string listed(const std::vector<Cause>& causes, Fits fits) {
-  std::string list;
-  for (const Cause& cause : causes) {
-    if (fits(cause)) list += (list.empty() ? "" : ", ") + cause.text;
-  }
-  return list;
-}
-
-// What the difference in the first step means; "" if there is none.
+// How large the difference in the first step is; "" if there is none.
 std::string about_first_step(const PairParity& parity) {
   const double apart = parity.at_first_step();
   if (apart == 0) return "";
   const std::string place = fmt::format("step {}: ", parity.first_step);
-  const bool is_loss = parity.first_other_loss == parity.first_step;
-  const auto acts = [&](const Cause& cause) { return cause.at_once || !is_loss; };
-  const std::string known = listed(parity.causes, [&](const Cause& cause) { return acts(cause) && !cause.rounds; });
-  if (!known.empty()) return place + "these settings change it: " + known;
   if (!parity.float32) return place + "16-bit numbers round so coarsely that no bound separates rounding from an error";
-  const std::string rounding = listed(parity.causes, [&](const Cause& cause) { return acts(cause) && cause.rounds; });
-  if (apart <= kRounding) {
-    return place + fmt::format("within {:.1e}, the bound for sums in another order", kRounding) +
-           (rounding.empty() ? "" : ": " + rounding);
-  }
-  return place + fmt::format(
-                     "more than {:.1e}, the bound for sums in another order, and no setting explains it: look "
-                     "for random numbers in forward (dropout), or for an error",
-                     kRounding);
-}
-
-// What is known about the differences in later steps, beyond what changes the first one; "" if nothing.
-std::string about_later_steps(const PairParity& parity) {
-  const std::string place = fmt::format("after step {}: ", parity.first_step);
-  const std::string known = listed(parity.causes, [](const Cause& cause) { return !cause.at_once && !cause.rounds; });
-  if (!known.empty()) return place + "these settings change the losses: " + known;
-  const auto changes = [](const Cause& cause) { return !cause.rounds; };
-  if (std::any_of(parity.causes.begin(), parity.causes.end(), changes)) return "";
-  const bool is_named = parity.at_first_step() > 0;  // by about_first_step()
-  const std::string rounding = listed(parity.causes, [&](const Cause& cause) { return cause.rounds && !is_named; });
-  return place + "no bound, because training amplifies differences" +
-         (rounding.empty() ? "" : "; what rounds in another way: " + rounding);
+  return place + fmt::format("{} {:.1e}, the bound for sums in another order",
+                             apart <= kRounding ? "within" : "more than", kRounding);
 }
 
 }  // namespace
@@ -213,7 +179,6 @@ std::vector<std::string> sentences(const PairParity& parity) {
   lines.push_back(losses_text(parity) + (only_losses ? "; gradients and weights were not compared" : ""));
   if (!parity.differs()) return lines;
   if (const std::string line = about_first_step(parity); !line.empty()) lines.push_back(line);
-  if (const std::string line = about_later_steps(parity); !line.empty() && parity.loss_steps > 1) lines.push_back(line);
   return lines;
 }
 

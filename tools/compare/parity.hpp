@@ -57,14 +57,13 @@ struct PairParity {
   double first_loss_distance = 0;    // in that step, relative
   double largest_loss_distance = 0;  // relative; infinite if one of two losses is not finite
   int64_t largest_loss_step = 0;     // where it is
-  std::vector<Cause> causes;         // of the settings
   bool float32 = true;               // in_float32()
 
   bool differs() const { return first_tensor || first_other_loss > 0; }
   // The relative distance in the first step, of the loss or of the first tensor; 0: equal there.
   double at_first_step() const;
 };
-// Without causes and float32. Both losses begin at `first_step`.
+// Without float32. Both losses begin at `first_step`.
 PairParity pair_parity(const ParityRun& a, const ParityRun& b, const std::vector<double>& losses_a,
                        const std::vector<double>& losses_b, int64_t first_step = 1);
 

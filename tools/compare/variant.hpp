@@ -72,19 +72,6 @@ void require_fair(const std::vector<Variant>& variants);
 // The keys of report::differing_settings().
 std::vector<std::string> keys_that_differ(const std::vector<Variant>& variants);
 
-// A difference of the settings that changes the numbers of training.
-struct Cause {
-  std::string text;      // "global batch (32 and 64)"
-  bool at_once = false;  // it changes the loss of the first step; otherwise its gradients, or its weights
-  bool rounds = false;   // it changes only how sums are rounded
-};
-
-// `batch_norm`: the model has BatchNorm.
-std::vector<Cause> causes_of(const config::Experiment& a, const config::Experiment& b, bool batch_norm);
-
-// Whether the model of a run has BatchNorm, by the names in its newest checkpoint.
-bool has_batch_norm(const std::string& run_dir);
-
 // Both train in float32, gradients included.
 bool in_float32(const config::Experiment& a, const config::Experiment& b);
 
