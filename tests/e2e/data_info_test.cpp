@@ -1,6 +1,5 @@
 // `ddprun data info`: its report on a data set, how it shows a sample, and what it refuses.
 #include <doctest/doctest.h>
-#include <png.h>
 
 #include "data/idx_files.hpp"
 #include "e2e/program.hpp"
@@ -88,27 +87,6 @@ TEST_CASE("--config uses data and seed of an experiment, its errors have their p
                 "bad.toml:3:1: data.seed: unknown key");
 }
 
-TEST_CASE("--png writes the sample in its own size or enlarged, over an older file") {
-  const IdxFolder files;
-  const TempDir folder;
-  const std::string path = folder.write("sample.png", "older");
-  const auto written = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), {"mnist", "--root", files.root(), "--sample", "3", "--png", path});
-    CHECK(from(info(more), "sample 3") ==
-          "sample 3 of train in epoch 0, black is 0, white 1, written to " + path + ":\nclass 3\n");
-    png_image image{};
-    image.version = PNG_IMAGE_VERSION;
-    REQUIRE_MESSAGE(png_image_begin_read_from_file(&image, path.c_str()), image.message);
-    std::vector<int> values = {static_cast<int>(image.height), static_cast<int>(image.width)};
-    std::vector<png_byte> pixels(PNG_IMAGE_SIZE(image));
-    REQUIRE(image.format == PNG_FORMAT_GRAY);
-    REQUIRE(png_image_finish_read(&image, nullptr, pixels.data(), 0, nullptr));
-    values.insert(values.end(), pixels.begin(), pixels.end());
-    return values;
-  };
-  CHECK(written({}) == std::vector<int>{2, 3, 18, 19, 20, 21, 22, 23});
-}
-
 TEST_CASE("a terminal gets coloured half blocks, unless NO_COLOR or a dumb terminal forbids it") {
   const IdxFolder files;
   const Workplace place;
@@ -158,20 +136,6 @@ TEST_CASE("an option takes one value: the name may follow it, and a second value
   CHECK(info({"--option", "samples=30", "--option", "noise=0", "--plugin-path", "/usr", "linear"}) == text);
   check_refused({"linear", "--option", "samples=30", "noise=0"}, 2, "unknown argument \"noise=0\"");
   check_refused({"linear", "--plugin-path", "/usr", "/elsewhere"}, 2, "unknown argument \"/elsewhere\"");
-}
-
-TEST_CASE("an impossible PNG is refused with its reason") {
-  const IdxFolder files;
-  const auto png = [&](const std::string& path) {
-    return std::vector<std::string>{"mnist", "--root", files.root(), "--png", path};
-  };
-  check_refused(png("/nowhere/a.png"), 1, "/nowhere/a.png");
-  check_refused(png("/nowhere/a.png"), 1, "there is no folder /nowhere");
-  check_refused(png(files.root()), 1, "cannot write " + files.root() + ": Is a directory");
-  const TempDir folder;
-  const std::string path = (folder.path() / "a.png").string();
-  check_refused({"linear", "--png", path}, 2, "--png " + path + ": a sample is no image");
-  CHECK_FALSE(std::filesystem::exists(path));
 }
 
 TEST_CASE("neither name nor config, or both, or an option of the other, is a usage error") {

@@ -65,11 +65,6 @@ const Dataset& chosen_split(const Splits& splits, const Request& request) {
 }
 
 std::string show_values(const Dataset& split, const Request& request) {
-  if (!request.png.empty()) {
-    throw Error(ExitCode::usage, "--png " + request.png +
-                                     ": a sample is no image; an image has two dimensions, or three of which the first "
-                                     "is 1 or 3");
-  }
   std::vector<data::Sample> samples;
   for (int64_t i = request.sample; i < std::min(split.size(), request.sample + kLines); ++i) {
     samples.push_back(data::fetch_sample(split, i, request.epoch));
@@ -83,12 +78,7 @@ std::string show_picture(const Dataset& split, const Request& request) {
   const Picture picture = make_picture(split.input().shape, sample.input, range);
   const std::string title = "sample " + std::to_string(request.sample) + " of " + request.split + " in epoch " +
                             std::to_string(request.epoch) + ", " + range_text(range);
-  const std::string target = target_text(split, sample) + '\n';
-  if (request.png.empty()) {
-    return title + ":\n" + draw(picture, console::terminal_of(STDOUT_FILENO)) + target;
-  }
-  write_png(request.png, picture);
-  return title + ", written to " + request.png + ":\n" + target;
+  return title + ":\n" + draw(picture, console::terminal_of(STDOUT_FILENO)) + target_text(split, sample) + '\n';
 }
 
 std::string describe(const data::DataOptions& options, const Request& request) {

@@ -21,10 +21,9 @@ struct Request {
   std::string split = "train";            // --split
   int64_t sample = 0;                     // --sample
   int64_t epoch = 0;                      // --epoch
-  std::string png;                        // --png
 };
 
-// Returns the text to print, or writes the sample into request.png. Throws Error.
+// Returns the text to print. Throws Error.
 std::string show(const Request& request);
 
 // The text of `ddprun data info`, in parts that end in a newline.

@@ -56,7 +56,6 @@ CLI::App* declare_info(CLI::App& data, info::Request& request) {
   to->add_option("--epoch", request.epoch, "Show the sample as training sees it in this epoch, from 0.")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  to->add_option("--png", request.png, "Write the sample into a PNG instead.")->type_name("FILE");
   return to;
 }
 

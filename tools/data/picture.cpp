@@ -1,7 +1,6 @@
 #include "tools/data/picture.hpp"
 
 #include <fmt/format.h>
-#include <png.h>
 
 #include <algorithm>
 #include <array>
@@ -9,9 +8,6 @@
 #include <stdexcept>
 #include <string_view>
 #include <utility>
-
-#include "base/file.hpp"
-#include "ddprun/error.hpp"
 
 namespace ddprun::info {
 namespace {
@@ -182,20 +178,6 @@ std::string draw(const Picture& picture, const console::Terminal& terminal) {
   }
   const auto [height, width] = fitted(picture, columns, 2);
   return draw_shades(resized(picture, {std::max<std::size_t>(1, height / 2), width}));
-}
-
-void write_png(const std::string& path, const Picture& picture) {
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  image.width = static_cast<png_uint_32>(picture.width);
-  image.height = static_cast<png_uint_32>(picture.height);
-  image.format = picture.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
-  std::string bytes(PNG_IMAGE_PNG_SIZE_MAX(image), '\0');
-  png_alloc_size_t size = bytes.size();
-  if (png_image_write_to_memory(&image, bytes.data(), &size, 0, picture.pixels.data(), 0, nullptr) == 0) {
-    throw Error(ExitCode::failure, std::string("cannot encode a PNG: ") + image.message);
-  }
-  replace_file(path, bytes.substr(0, size));
 }
 
 }  // namespace ddprun::info

@@ -1,4 +1,4 @@
-// A sample as an image: converts values to pixels, and pixels to text for a terminal or to a PNG file.
+// A sample as an image: converts values to pixels, and pixels to text for a terminal.
 #pragma once
 
 #include <cstdint>
@@ -42,9 +42,5 @@ Picture make_picture(const std::vector<int64_t>& shape, std::span<const double> 
 // Without: ten shades of ASCII for a dark terminal, colours weighted as in Rec. 601; two characters per pixel if there
 // is room, since a character is about twice as high as it is wide.
 std::string draw(const Picture& picture, const console::Terminal& terminal);
-
-// Writes a PNG (ISO/IEC 15948) with replace_file(): 8 bits, grey or RGB. Throws as it does, and Error(failure) with
-// libpng's message.
-void write_png(const std::string& path, const Picture& picture);
 
 }  // namespace ddprun::info
