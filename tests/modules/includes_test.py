@@ -53,7 +53,7 @@ MAY_INCLUDE = {
     "tools/conformance": "core/base core/plugin core/cuda core/comm core/data cli/console testing tools/lib",
     "tools/conformance/model": "core/base core/plugin core/data core/train/tensor core/train/loop cli/console "
                                "tools/conformance",
-    "tools/doctor": "core/base core/plugin core/cuda core/record launch/net launch cli/console tools/lib",
+    "tools/doctor": "core/base core/plugin core/cuda launch/net launch cli/console tools/lib",
 }
 SEES_TORCH = {"core/include", "ddp", "cli/run", "tools/conformance/model", *TRAIN.split()}
 SEES_TORCH_TOO = {"launch/tcp_store.cpp"}  # torchrun's store, a target of its own

@@ -159,7 +159,6 @@ Launcher launcher() {
 Facts collect(const std::string& root, const plugin::Registry& registry) {
   Facts facts;
   facts.hostname = launch::host_name();
-  facts.versions = versions(root);
   facts.plugin_folders = registry.folders();
   facts.plugins = plugins(registry);
   facts.cores = cores(root);

@@ -109,7 +109,6 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 
 struct Facts {
   std::string hostname;
-  Variables versions;
   std::vector<std::string> plugin_folders;
   std::vector<Plugin> plugins;
   Cores cores;
@@ -130,7 +129,6 @@ struct Facts {
 // minute for a plugin, a GPU driver or a name server that does not answer.
 Facts collect(const std::string& root, const plugin::Registry& registry);
 
-Variables versions(const std::string& root);
 Cores cores(const std::string& root);
 Memory memory(const std::string& root);
 GroupLimits group_limits(const std::string& root);

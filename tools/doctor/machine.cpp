@@ -1,5 +1,4 @@
-// What files of the system report: versions, cores, memory, NUMA nodes, limits, links.
-#include <gnu/libc-version.h>
+// What files of the system report: cores, memory, NUMA nodes, limits, links.
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -12,10 +11,8 @@
 #include <sstream>
 
 #include "base/text.hpp"
-#include "base/version.hpp"
 #include "ddprun/error.hpp"
 #include "launch/net/address.hpp"
-#include "record/environment.hpp"
 #include "tools/doctor/facts.hpp"
 
 namespace ddprun::doctor {
@@ -139,16 +136,6 @@ std::string outgoing_address() {
 }
 
 }  // namespace
-
-Variables versions(const std::string& root) {
-  std::string distribution = line_after(text_of(root + "/etc/os-release"), "PRETTY_NAME=");  // "Debian GNU/Linux 12"
-  std::erase(distribution, '"');
-  return {{"ddprun", version()},
-          {"compiler", record::collect_environment({}).compiler},
-          {"kernel", word_of(root + "/proc/sys/kernel/osrelease")},
-          {"distribution", distribution.empty() ? "unknown" : distribution},
-          {"glibc", ::gnu_get_libc_version()}};
-}
 
 // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 ...": the first word that is a version.
 std::string gpu_driver(const std::string& root) {

@@ -26,7 +26,6 @@ struct Arguments {
   bool peers = false;
   PeersOptions options;
   console::NodeOptions nodes;
-  double seconds = 0.5;
   double timeout = 60;
 };
 
@@ -44,8 +43,6 @@ void declare(CLI::App& to, Arguments& arguments) {
       "The interface of this host to test. The default is that of the route.");
   add("--port", options.port, "PORT", "The port on which every host listens. The default is any free one.")
       ->check(CLI::Range(1, 65535));
-  add("--seconds", arguments.seconds, "SECONDS", "The time of each bandwidth measurement. The default is 0.5.")
-      ->check(CLI::Range(0.01, 60.0));
   console::add_node_options(to, arguments.nodes);
   console::add_insecure(to, arguments.nodes);
   add("--timeout", arguments.timeout, "SECONDS", "How long ranks wait for each other. The default is 60.")
@@ -67,14 +64,9 @@ ExitCode examine_host(const Arguments& arguments) {
   return good ? ExitCode::ok : ExitCode::failure;
 }
 
-std::chrono::milliseconds milliseconds(double seconds) {
-  return std::chrono::milliseconds(std::llround(seconds * 1000));
-}
-
 ExitCode examine_peers(Arguments arguments) {
   PeersOptions& options = arguments.options;
-  options.duration = milliseconds(arguments.seconds);
-  options.timeout = milliseconds(arguments.timeout);
+  options.timeout = std::chrono::milliseconds(std::llround(arguments.timeout * 1000));
   const auto job = tools::Job::find(arguments.nodes);
   if (!job) {
     throw Error(ExitCode::usage,

@@ -8,10 +8,8 @@
 #include <boost/asio/ip/tcp.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include "ddprun/error.hpp"
@@ -24,28 +22,16 @@ namespace {
 using Endpoint = boost::asio::ip::tcp::endpoint;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
-using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-// A connection: the ticket, then requests. A number is 8 bytes, big-endian.
-//   0            -> the clock, in nanoseconds since 1970: a ping
-//   milliseconds -> (the client sends bytes until the answer comes) the bytes that came, and in how many nanoseconds.
-//                   The server counts for so long from the first byte on, so a slow network has nothing to drain. The
-//                   last request of a connection.
-constexpr uint64_t kPing = 0;
-
+// A connection: the ticket, then requests: a number of 8 bytes, big-endian, and so many bytes. The answer is the
+// number.
 constexpr seconds kTicketLimit{1};
 constexpr seconds kIdleLimit{5};
-constexpr milliseconds kSlice{20};           // of a stream, between two looks at the clock
-constexpr uint64_t kLongestStream = 60'000;  // milliseconds
-constexpr std::size_t kBlock = 1 << 18;
+constexpr std::size_t kLarge = 1 << 18;  // many packets of full size
 constexpr int kWarmup = 5;
 constexpr int kPings = 200;
 constexpr milliseconds kPingTime{300};  // on a long way, fewer are enough
-
-int64_t wall_clock() {
-  return std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 UniqueFd socket_for(const Endpoint& address) {
   return UniqueFd(::socket(address.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -81,77 +67,36 @@ int send_all(int fd, const void* data, std::size_t bytes) {
 }
 
 int receive_all(int fd, void* data, std::size_t bytes) {
+  if (bytes == 0) return 0;  // recv() would wait for data
   return error_of(::recv(fd, data, bytes, MSG_WAITALL), bytes);
-}
-
-// Counts what comes, and answers.
-void serve_stream(int fd, milliseconds length) {
-  std::vector<char> block(kBlock);
-  uint64_t bytes = 0;
-  set_limit(fd, kSlice);
-  const auto begin = Clock::now();
-  auto end = begin + length + seconds(1);  // for the first byte
-  while (Clock::now() < end) {
-    const ssize_t got = ::recv(fd, block.data(), block.size(), 0);
-    if (got == 0 || (got < 0 && errno != EAGAIN)) return;
-    if (got < 0) continue;
-    if (bytes == 0) end = Clock::now() + length;
-    bytes += static_cast<uint64_t>(got);
-  }
-  const std::array<uint64_t, 2> answer = {htobe64(bytes),
-                                          htobe64(static_cast<uint64_t>(nanoseconds(Clock::now() - begin).count()))};
-  set_limit(fd, kIdleLimit);
-  send_all(fd, answer.data(), sizeof answer);
 }
 
 void serve_requests(int fd) {
   set_limit(fd, kIdleLimit);
-  for (uint64_t request = kPing; receive_all(fd, &request, sizeof request) == 0;) {
-    if (request != kPing) return serve_stream(fd, milliseconds(std::min(be64toh(request), kLongestStream)));
-    const uint64_t now = htobe64(static_cast<uint64_t>(wall_clock()));
-    if (send_all(fd, &now, sizeof now) != 0) return;
+  std::vector<char> block(kLarge);
+  for (uint64_t bytes = 0; receive_all(fd, &bytes, sizeof bytes) == 0;) {
+    if (receive_all(fd, block.data(), std::min<std::size_t>(be64toh(bytes), kLarge)) != 0) return;
+    if (send_all(fd, &bytes, sizeof bytes) != 0) return;
   }
 }
 
 // These return 0 or an errno.
-int measure_pings(int fd, PeerPair& pair) {
-  const auto enough = Clock::now() + kPingTime;
-  std::vector<double> times;
-  double shortest = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < kWarmup + kPings; ++i) {
-    const auto begin = Clock::now();
-    const int64_t sent = wall_clock();
-    uint64_t theirs = 0;
-    if (const int error = send_all(fd, &kPing, sizeof kPing)) return error;
-    if (const int error = receive_all(fd, &theirs, sizeof theirs)) return error;
-    const double took = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (i < kWarmup) continue;
-    times.push_back(took);
-    if (took < shortest) {
-      shortest = took;
-      pair.clock_ahead_s = static_cast<double>(static_cast<int64_t>(be64toh(theirs)) - sent) * 1e-9 - took / 2;
-    }
-    if (Clock::now() > enough) break;
-  }
-  pair.round_trip_s = tools::median(std::move(times));
-  return 0;
+int make_round_trip(int fd, const std::vector<char>& block) {
+  uint64_t bytes = htobe64(block.size());
+  if (const int error = send_all(fd, &bytes, sizeof bytes)) return error;
+  if (const int error = send_all(fd, block.data(), block.size())) return error;
+  return receive_all(fd, &bytes, sizeof bytes);
 }
 
-int measure_bandwidth(int fd, const PeersOptions& options, PeerPair& pair) {
-  const auto deadline = Clock::now() + options.connect_limit + options.duration + seconds(1);
-  const uint64_t duration = htobe64(static_cast<uint64_t>(options.duration.count()));
-  if (const int error = send_all(fd, &duration, sizeof duration)) return error;
-  set_limit(fd, kSlice);
-  const std::vector<char> block(kBlock);
-  std::array<uint64_t, 2> answer{};  // comes as a whole
-  int error = 0;
-  while (::recv(fd, answer.data(), sizeof answer, MSG_PEEK | MSG_DONTWAIT) != sizeof answer) {
-    if (error != 0) return error;
-    if (::send(fd, block.data(), block.size(), MSG_NOSIGNAL) < 0 && errno != EAGAIN) error = errno;
-    if (Clock::now() > deadline) error = ETIMEDOUT;
+int measure_round_trips(int fd, PeerPair& pair) {
+  const auto enough = Clock::now() + kPingTime;
+  std::vector<double> times;
+  for (int i = 0; i < kWarmup + kPings && Clock::now() < enough; ++i) {
+    const auto begin = Clock::now();
+    if (const int error = make_round_trip(fd, {})) return error;
+    if (i >= kWarmup || times.empty()) times.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
   }
-  pair.bandwidth_bytes_per_s =
-      static_cast<double>(be64toh(answer[0])) / (static_cast<double>(be64toh(answer[1])) * 1e-9);
+  pair.round_trip_s = tools::median(std::move(times));
   return 0;
 }
 
@@ -202,8 +147,8 @@ PeerPair measure(const PeerHost& to, const std::string& ticket, const PeersOptio
   ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
   pair.address = own_end(fd).address().to_string();
   int error = send_all(fd, ticket.data(), ticket.size());
-  if (error == 0) error = measure_pings(fd, pair);
-  if (error == 0) error = measure_bandwidth(fd, options, pair);
+  if (error == 0) error = measure_round_trips(fd, pair);
+  if (error == 0) pair.loses_large = make_round_trip(fd, std::vector<char>(kLarge)) != 0;
   if (error != 0) pair.error = std::strerror(error);
   return pair;
 }

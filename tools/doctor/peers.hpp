@@ -1,5 +1,5 @@
-// Tests the network between the hosts of a job: for every ordered pair of hosts a TCP connection, its latency, its
-// bandwidth, and the clocks. The first rank of each host tests; the others wait.
+// Tests the network between the hosts of a job: for every ordered pair of hosts a TCP connection and its latency. The
+// first rank of each host tests; the others wait.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,6 @@ struct PeersOptions {
   // Processes with the same text count as one host; "": processes in one network namespace do.
   std::string host;
   std::chrono::milliseconds connect_limit{3000};
-  std::chrono::milliseconds duration{500};    // of a bandwidth measurement
   std::chrono::milliseconds timeout{60'000};  // until all ranks have come
 };
 
@@ -39,13 +38,12 @@ struct PeerHost {
 
 // The results of a connection from one host to another.
 struct PeerPair {
-  std::size_t from = 0, to = 0;                 // indices of hosts
-  int connect_errno = 0;                        // 0: connected
-  std::string error;                            // why the test ended after the connection, otherwise ""
-  std::string interface, address;               // of the connecting end, as the kernel chose
-  std::optional<double> round_trip_s;           // median
-  std::optional<double> bandwidth_bytes_per_s;  // in the direction of the pair; 0: nothing arrived
-  std::optional<double> clock_ahead_s;          // of `to`, against that of `from`
+  std::size_t from = 0, to = 0;        // indices of hosts
+  int connect_errno = 0;               // 0: connected
+  std::string error;                   // why the test ended after the connection, otherwise ""
+  std::string interface, address;      // of the connecting end, as the kernel chose
+  std::optional<double> round_trip_s;  // median
+  bool loses_large = false;            // small messages arrive, large ones do not
 };
 
 struct PeersReport {
@@ -54,7 +52,7 @@ struct PeersReport {
 };
 
 // Collective. Returns the report on rank 0; on other ranks it is incomplete.
-// Listens on one address of one interface; only peers with the job's random token are served. Takes about two seconds
+// Listens on one address of one interface; only peers with the job's random token are served. Takes about a second
 // per other host. What fails on a host is in the report. Throws Error(rendezvous) if ranks do not come, and as the
 // store does.
 PeersReport test_peers(Store& store, int rank, int size, const PeersOptions& options);
@@ -92,7 +90,7 @@ class PeerListener {
   UniqueFd socket_;
 };
 
-// Measures the connection to a host that serves. Blocks until its time limits (options.connect_limit, options.duration)
+// Measures the connection to a host that serves. Blocks until its time limits (options.connect_limit)
 // have passed. Errors are in the result, whose `from`, `to` and `interface` stay empty.
 PeerPair measure(const PeerHost& to, const std::string& ticket, const PeersOptions& options);
 

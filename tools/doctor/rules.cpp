@@ -22,10 +22,6 @@ constexpr uint64_t kFewFiles = 256;       // not enough for a launcher with some
 constexpr uint64_t kUsualFiles = 1024;    // many distributions' default
 constexpr uint64_t kFewProcesses = 1024;  // a rank has tens of threads, and each counts
 
-void judge_versions(const Facts& facts, Findings& findings) {
-  for (const auto& [name, version] : facts.versions) findings.judge(name, version);
-}
-
 void judge_plugins(const Facts& facts, Findings& findings) {
   findings.judge("plugins", std::nullopt,
                  {{facts.plugins.empty(), State::warning,
@@ -195,10 +191,9 @@ struct Group {
   void (*judge)(const Facts& facts, Findings& findings);
 };
 
-constexpr Group kGroups[] = {{"versions", judge_versions}, {"plugins", judge_plugins}, {"cores", judge_cores},
-                             {"memory", judge_memory},     {"NUMA", judge_numa},       {"GPUs", judge_gpus},
-                             {"network", judge_network},   {"limits", judge_limits},   {"variables", judge_variables},
-                             {"launcher", judge_launcher}};
+constexpr Group kGroups[] = {{"plugins", judge_plugins}, {"cores", judge_cores},         {"memory", judge_memory},
+                             {"NUMA", judge_numa},       {"GPUs", judge_gpus},           {"network", judge_network},
+                             {"limits", judge_limits},   {"variables", judge_variables}, {"launcher", judge_launcher}};
 
 }  // namespace
 

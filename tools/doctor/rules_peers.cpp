@@ -3,25 +3,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <set>
 
 #include "cli/console/table.hpp"
 #include "cli/console/units.hpp"
 #include "tools/doctor/peers.hpp"
-#include "tools/lib/statistics.hpp"
 
 namespace ddprun::doctor {
 namespace {
-
-constexpr double kMuchSlower = 2;  // a factor of bandwidth
-constexpr double kClockLimit = 1;  // seconds
-
-std::string rate(double bytes_per_second) {
-  return fmt::format("{:.3g} Gbit/s", bytes_per_second * 8e-9);
-}
 
 // Names of the hosts; with their ranks where a name is not unique, as in containers.
 std::vector<std::string> names_of(const std::vector<PeerHost>& hosts) {
@@ -60,17 +50,12 @@ void judge_hosts(const std::vector<PeerHost>& hosts, const Names& names, Finding
                    fmt::format("{}", fmt::join(mtu_texts, ", "))}});
 }
 
-// `median`: of the bandwidths between all hosts; NaN: none.
-void judge_pair(const PeerPair& pair, const PeersReport& report, const Names& names, double median,
-                Findings& findings) {
+void judge_pair(const PeerPair& pair, const PeersReport& report, const Names& names, Findings& findings) {
   const PeerHost &from = report.hosts[pair.from], &to = report.hosts[pair.to];
   if (!from.error.empty() || !to.error.empty()) return;  // judge_hosts() has reported it
   const auto back = std::ranges::find_if(
       report.pairs, [&](const PeerPair& other) { return other.from == pair.to && other.to == pair.from; });
   const bool returns = back != report.pairs.end() && back->connect_errno == 0 && back->error.empty();
-  const double none = std::numeric_limits<double>::infinity();
-  const double speed = pair.bandwidth_bytes_per_s.value_or(none);
-  const double other = returns ? back->bandwidth_bytes_per_s.value_or(0) : 0;
   findings.judge(
       names[pair.from] + " -> " + names[pair.to], std::nullopt,
       {{pair.connect_errno != 0, State::error,
@@ -83,34 +68,10 @@ void judge_pair(const PeerPair& pair, const PeersReport& report, const Names& na
        {!pair.error.empty(), State::error,
         "run the test again; if it stays, check the log of the firewall and of the interface on both hosts",
         "connected, then: " + pair.error},
-       {speed <= 0, State::error,
+       {pair.loses_large, State::error,
         "packets of full size are lost: set an MTU on both hosts that every switch and tunnel between them forwards "
         "(ip link set INTERFACE mtu 1400), and let ICMP through",
-        "small messages arrive, large ones do not"},
-       {speed * kMuchSlower < other, State::warning,
-        "a ring is as fast as its slowest direction: check cable, duplex (ethtool) and errors (ip -s link) of both "
-        "hosts, and other traffic",
-        rate(speed) + ", the other direction " + rate(other)},
-       {report.hosts.size() > 2 && speed * kMuchSlower < median, State::warning,
-        "a ring is as fast as its slowest pair: check speed (ethtool) and errors (ip -s link) of both hosts, and other "
-        "traffic",
-        rate(speed) + ", the median of all pairs " + rate(median)}});
-}
-
-// One finding per host, against the first that measured it.
-void judge_clocks(const std::vector<PeerPair>& pairs, const Names& names, Findings& findings) {
-  std::set<std::size_t> judged;
-  for (const PeerPair& pair : pairs) {
-    if (pair.from > pair.to || !pair.clock_ahead_s || !judged.insert(pair.to).second) continue;
-    const double ahead = *pair.clock_ahead_s;
-    findings.judge(
-        "clock of " + names[pair.to], std::nullopt,
-        {{std::abs(ahead) > kClockLimit, State::warning,
-          "set the clocks with NTP (chronyc makestep, timedatectl set-ntp true): times in logs do not match, "
-          "and certificates or checkpoints may look older than they are",
-          fmt::format("{} {} that of {}", console::human_time(std::abs(ahead)), ahead > 0 ? "ahead of" : "behind",
-                      names[pair.from])}});
-  }
+        "small messages arrive, large ones do not"}});
 }
 
 std::string end_of(const PeerHost& host) {
@@ -126,16 +87,10 @@ std::string connection(const PeerPair& pair) {
 
 std::vector<Finding> judge_peers(const PeersReport& report) {
   const Names names = names_of(report.hosts);
-  std::vector<double> speeds;
-  for (const PeerPair& pair : report.pairs) {
-    if (pair.bandwidth_bytes_per_s) speeds.push_back(*pair.bandwidth_bytes_per_s);
-  }
-  const double median = tools::median(std::move(speeds));
   Findings findings;
   findings.begin("peers");
   judge_hosts(report.hosts, names, findings);
-  for (const PeerPair& pair : report.pairs) judge_pair(pair, report, names, median, findings);
-  judge_clocks(report.pairs, names, findings);
+  for (const PeerPair& pair : report.pairs) judge_pair(pair, report, names, findings);
   findings.judge("hosts", std::nullopt,
                  {{names.size() == 1, State::note,
                    "start at least one rank on each of several hosts to test the network between them",
@@ -152,13 +107,11 @@ std::string peers_text(const PeersReport& report) {
                         {"address"},
                         {"port", Align::right},
                         {"round trip", Align::right},
-                        {"Gbit/s", Align::right},
                         {"connection"}});
   for (const PeerPair& pair : report.pairs) {
     const PeerHost& to = report.hosts[pair.to];
     table.row({end_of(report.hosts[pair.from]), end_of(to), pair.interface.empty() ? "-" : pair.interface, to.address,
                std::to_string(to.port), pair.round_trip_s ? console::human_time(*pair.round_trip_s) : "-",
-               pair.bandwidth_bytes_per_s ? fmt::format("{:.3g}", *pair.bandwidth_bytes_per_s * 8e-9) : "-",
                connection(pair)});
   }
   return table.printed();

@@ -29,7 +29,6 @@ Interface interface(const std::string& name, const std::vector<std::string>& add
 // A host with nothing to correct.
 Facts ordinary() {
   Facts made;
-  made.versions = {{"ddprun", "0.1.0"}};
   made.plugins = {{"comm", "x", "/a/x", "1", "lib 2", ""}};
   made.cores = {.online = 8, .usable = 8, .usable_list = "0-7"};
   made.memory = {16 * kGiB, 8 * kGiB};

@@ -37,7 +37,6 @@ PeersOptions quick(const std::string& host, const std::string& interface) {
   PeersOptions options;
   options.host = host;
   options.interface = interface;
-  options.duration = milliseconds(50);
   options.connect_limit = milliseconds(2000);
   options.timeout = seconds(30);
   return options;
@@ -145,8 +144,7 @@ TEST_CASE("three hosts, one with two ranks: every ordered pair is measured") {
     CHECK(pair.at("error") == "");
     CHECK(pair.at("interface") == "lo");
     CHECK(pair.at("round_trip_s") > 0);
-    CHECK(pair.at("bandwidth_bytes_per_s") > 0);
-    CHECK(std::abs(pair.at("clock_ahead_s").get<double>()) < 1);
+    CHECK(pair.at("loses_large") == false);
   }
 }
 
@@ -161,7 +159,7 @@ TEST_CASE("a host that cannot listen, or lacks the interface, is an error of tha
     if (rank == 1) options.interface = "nowhere0";
   }));
   CHECK(contains(problems(result), "--interface nowhere0: this host has no such interface"));
-  CHECK(pair_of(result, 0, 2).at("bandwidth_bytes_per_s") > 0);
+  CHECK(pair_of(result, 0, 2).at("round_trip_s") > 0);
   CHECK(contains(pair_of(result, 0, 1).at("error"), "nowhere0"));
 
   const PeerListener other("127.0.0.1", 0);
@@ -194,8 +192,8 @@ TEST_CASE("a host that dies before its test is an error; the others test") {
     if (rank.rank() == 0) rank.report(peers_json(report, judge_peers(report)).dump());
   }));
   CHECK(contains(problems(result), "no address within "));
-  CHECK(pair_of(result, 0, 2).at("bandwidth_bytes_per_s") > 0);
-  CHECK(pair_of(result, 2, 0).at("bandwidth_bytes_per_s") > 0);
+  CHECK(pair_of(result, 0, 2).at("round_trip_s") > 0);
+  CHECK(pair_of(result, 2, 0).at("round_trip_s") > 0);
 }
 
 TEST_CASE("a listener serves only the client with the ticket, and dismisses silent, wrong and early ones") {
@@ -267,7 +265,7 @@ TEST_CASE("between hosts: names and addresses") {
   const auto& pair = pair_of(result, 2, 0);
   CHECK(pair.at("interface") == "eth0");
   CHECK(pair.at("address") == "10.83.0.12");
-  CHECK(pair.at("bandwidth_bytes_per_s") > 0);
+  CHECK(pair.at("round_trip_s") > 0);
   CHECK_FALSE(contains(problems(result), "error"));
 }
 
@@ -280,15 +278,11 @@ TEST_CASE("between hosts: one that cannot be reached, and one without a network"
 
   const auto down = between_hosts(3, on(1, "ip link set eth0 down"));
   CHECK(contains(problems(down), "no interface but loopback is up with an address"));
-  CHECK(pair_of(down, 0, 2).at("bandwidth_bytes_per_s") > 0);
+  CHECK(pair_of(down, 0, 2).at("round_trip_s") > 0);
 }
 
-TEST_CASE("between hosts: one slow direction, and MTUs that differ") {
+TEST_CASE("between hosts: MTUs that differ") {
   if (!Hosts::are_possible()) return;
-  const auto slow = between_hosts(2, on(0, "tc qdisc add dev eth0 root tbf rate 4mbit burst 16kb latency 100ms"));
-  CHECK(contains(problems(slow), "the other direction"));
-  CHECK(pair_of(slow, 0, 1).at("bandwidth_bytes_per_s") < pair_of(slow, 1, 0).at("bandwidth_bytes_per_s"));
-
   const auto mtu = between_hosts(2, on(1, "ip link set eth0 mtu 1400"));
   CHECK(contains(problems(mtu), "warning: MTU: "));
 }
@@ -313,7 +307,7 @@ std::string doctor_on_both(const Hosts& hosts, const std::function<std::string(i
     std::unique_ptr<PeerListener> agent;  // of torchrun, on the first host
     if (rank.rank() == 0) agent = std::make_unique<PeerListener>(hosts.address(0), kAgentPort);
     const std::string command = variables(rank.rank()) + " timeout 60 " + DOCTOR_PROGRAM +
-                                " --peers --seconds 0.05 --timeout 20 " + arguments(rank.rank()) + " >" + place +
+                                " --peers --timeout 20 " + arguments(rank.rank()) + " >" + place +
                                 "/out." + number + " 2>&1";
     rank.report(std::to_string(WEXITSTATUS(std::system(command.c_str()))));
   };
