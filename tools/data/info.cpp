@@ -8,18 +8,16 @@
 #include <functional>
 
 #include "cli/config/experiment.hpp"
-#include "cli/console/progress_bar.hpp"
 #include "cli/console/table.hpp"
 #include "cli/console/units.hpp"
 #include "data/datasets.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/words.hpp"
-#include "tools/data/picture.hpp"
 
 namespace ddprun::info {
 namespace {
 
-constexpr int64_t kLines = 5;  // samples to show if they are no images
+constexpr int64_t kLines = 5;  // samples to show
 
 // The data set to open, and how to report its errors.
 struct Source {
@@ -72,21 +70,11 @@ std::string show_values(const Dataset& split, const Request& request) {
   return "samples of " + request.split + ":\n" + sample_table(split, request.sample, samples);
 }
 
-std::string show_picture(const Dataset& split, const Request& request) {
-  const data::Sample sample = data::fetch_sample(split, request.sample, request.epoch);
-  const ShownRange range = shown_range(sample.input);
-  const Picture picture = make_picture(split.input().shape, sample.input, range);
-  const std::string title = "sample " + std::to_string(request.sample) + " of " + request.split + " in epoch " +
-                            std::to_string(request.epoch) + ", " + range_text(range);
-  return title + ":\n" + draw(picture, console::terminal_of(STDOUT_FILENO)) + target_text(split, sample) + '\n';
-}
-
 std::string describe(const data::DataOptions& options, const Request& request) {
   const auto plugin = data::find_dataset(options.name, plugin::Registry::standard(request.plugin_paths));
   const Splits splits = data::open_splits(*plugin.table, options.context);
   const Dataset& split = chosen_split(splits, request);
-  const std::string shown =
-      is_picture(split.input().shape) ? show_picture(split, request) : show_values(split, request);
+  const std::string shown = show_values(split, request);
   std::vector<SplitSheet> sheets = {{"train", splits.train.get(), data::survey(*splits.train)}};
   if (splits.test != nullptr) sheets.push_back({"test", splits.test.get(), data::survey(*splits.test)});
   return dataset_title(*plugin.table, plugin.path) + '\n' + dataset_sheet(sheets) + '\n' + shown;

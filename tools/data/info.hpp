@@ -45,7 +45,7 @@ std::string dataset_sheet(const std::vector<SplitSheet>& splits);
 // `class 5 "Sandal"`, or only the number if that is the name; for regression the values: "2.5 -1".
 std::string target_text(const Dataset& dataset, const data::Sample& sample);
 
-// Inputs and targets of samples that are no images, numbered from `first`: one line each, long ones cut.
+// Inputs and targets of samples, numbered from `first`: one line each, long ones cut.
 std::string sample_table(const Dataset& dataset, int64_t first, const std::vector<data::Sample>& samples);
 
 }  // namespace ddprun::info
