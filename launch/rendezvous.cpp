@@ -80,6 +80,16 @@ std::unique_ptr<Store> open(World& world, milliseconds timeout) {
   return world.rank == 0 ? hosted_store(address, timeout) : net_store(address, timeout);
 }
 
+// A rank with a larger world would wait for ranks that do not exist.
+void compare_sizes(const World& world, Store& store, milliseconds timeout) {
+  const std::string mine = std::to_string(world.size);
+  if (world.rank == 0) return store.set("world size", mine);
+  const std::string other = store.require("world size", timeout);
+  if (other == mine) return;
+  throw Error(ExitCode::rendezvous, "rank 0 has a job of " + other + " ranks, and rank " + std::to_string(world.rank) +
+                                        " one of " + mine + ": give all ranks the same world size");
+}
+
 // `[optimizer] "lr = 0.1" and "lr = 0.2"`: the first different lines, with their table.
 std::string first_difference(const std::string& a, const std::string& b) {
   std::istringstream left(a), right(b);
@@ -108,6 +118,7 @@ std::unique_ptr<Store> open_store(World& world, milliseconds timeout) {
 }
 
 void set_location(World& world, Store& store, milliseconds timeout) {
+  compare_sizes(world, store, timeout);
   locate(world, store, timeout);
   if (world.on_one_host()) return;
   share_cores(world, store, timeout);

@@ -54,6 +54,14 @@ TEST_CASE("without an agent rank 0 hosts the store, and the ranks meet") {
   }
 }
 
+TEST_CASE("ranks with different world sizes are told so at once") {
+  const FreePort port(true);
+  const Process first({C10D_RANK, "meet"}, place(0, 2, port.number));
+  const auto result = Process({C10D_RANK, "meet"}, place(1, 3, port.number)).wait(std::chrono::seconds(60));
+  CHECK(result.code == 4);
+  CHECK_MESSAGE(contains(result.err, "rank 0 has a job of 2 ranks, and rank 1 one of 3"), result.err);
+}
+
 // Ranks of torchrun on two hosts, which count their restarts by themselves. Rank 0 starts last: the others find the key
 // of the attempt before.
 TEST_CASE("restarted ranks of torchrun meet, although the agents of two hosts have counted different restarts") {
