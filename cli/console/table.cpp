@@ -66,10 +66,9 @@ std::string Table::text(int indent, int columns) const {
     for (const auto& cells : rows_) widths[i] = std::max(widths[i], width_of(cells[i]));
   }
   const auto others = std::accumulate(widths.begin(), widths.end() - 1, margin + kGap * (widths.size() - 1));
-  if (columns > 0 && others + widths.back() > limit) {
-    const bool breaks = columns_.back().align == Align::left && others + kLeastText <= limit;
-    if (!breaks && columns_.size() > 2) return in_pieces(indent, columns, widths);
-    if (breaks) widths.back() = limit - others;
+  const bool breaks = columns > 0 && columns_.back().align == Align::left && others + kLeastText <= limit;
+  if (breaks && others + widths.back() > limit) {
+    widths.back() = limit - others;
   }
   std::string text;
   const bool titled =
@@ -87,26 +86,6 @@ std::string Table::text(int indent, int columns) const {
 
 std::string Table::printed(int indent) const {
   return text(indent, columns_of(STDOUT_FILENO));
-}
-
-// As many columns as fit, after the first one; then the rest in the same way.
-std::string Table::in_pieces(int indent, int columns, const std::vector<size_t>& widths) const {
-  size_t end = 2, width = static_cast<size_t>(indent) + widths[0] + kGap + widths[1];
-  while (end < widths.size() && width + kGap + widths[end] <= static_cast<size_t>(columns))
-    width += kGap + widths[end++];
-  if (end == widths.size()) --end;
-  const auto piece = [&](size_t begin, size_t until) {
-    const auto cut = [&](const auto& all) {
-      auto some = std::vector(all.begin() + static_cast<std::ptrdiff_t>(begin),
-                              all.begin() + static_cast<std::ptrdiff_t>(until));
-      some.insert(some.begin(), all.front());
-      return some;
-    };
-    Table table(cut(columns_));
-    for (const auto& cells : rows_) table.row(cut(cells));
-    return table.text(indent, columns);
-  };
-  return piece(1, end) + "\n" + piece(end, widths.size());
 }
 
 }  // namespace ddprun::console

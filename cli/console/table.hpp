@@ -25,8 +25,7 @@ class Table {
   void row(std::vector<std::string> cells);
   // Each line starts with `indent` spaces and ends with a newline. Widths count UTF-8 characters, not bytes. A table
   // that is wider than `columns` (0: no limit) breaks the texts of its last column between words, if that column is
-  // aligned left; otherwise it becomes several tables, one below the other, each with the first column. No figure is
-  // broken.
+  // aligned left. No figure is broken.
   std::string text(int indent = 0, int columns = 0) const;
 
   // text() for stdout: within the columns of its terminal.
@@ -36,8 +35,6 @@ class Table {
   const std::vector<std::vector<std::string>>& rows() const { return rows_; }
 
  private:
-  std::string in_pieces(int indent, int columns, const std::vector<std::size_t>& widths) const;
-
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
