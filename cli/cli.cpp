@@ -138,7 +138,7 @@ ExitCode run(int argc, char** argv) {
                                     ? reason + "; to run an experiment, write ddprun " + argv[2]
                                     : reason);
   }
-  if (const auto end = console::parse(cli, argc, argv, config::setting_for_option)) return *end;
+  if (const auto end = console::parse(cli, argc, argv)) return *end;
   const bool is_missing =
       cli.got_subcommand("validate") ? arguments.configs.empty() : !command && argc > 1 && arguments.config.empty();
   if (is_missing) {

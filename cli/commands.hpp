@@ -45,10 +45,6 @@ ExitCode launch(const Arguments& arguments);    // ddprun launch PROGRAM
 ExitCode plugins(const Arguments& arguments);   // ddprun plugins
 ExitCode version(const Arguments& arguments);   // ddprun version
 
-// This process's place among ranks that are started already; nothing if it must start them. Call it before the first
-// thread. Throws as launch::discover().
-std::optional<launch::World> find_world(const Arguments& arguments);
-
 // The config with --set and the options that stand for keys. Throws as config::load().
 config::Loaded load_experiment(const Arguments& arguments, const std::optional<launch::World>& world);
 

@@ -21,11 +21,6 @@ int64_t ranks_here(const config::Experiment& experiment, const std::optional<lau
 
 }  // namespace
 
-std::optional<launch::World> find_world(const Arguments& arguments) {
-  console::use_local_rank(arguments.nodes);
-  return console::discover(arguments.nodes, std::nullopt);
-}
-
 config::Loaded load_experiment(const Arguments& arguments, const std::optional<launch::World>& world) {
   std::vector<std::string> overrides = arguments.overrides;
   config::Typed typed;
@@ -44,7 +39,7 @@ config::Loaded load_experiment(const Arguments& arguments, const std::optional<l
 
 void choose_wait_policy(const Arguments& arguments) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
-  const auto world = find_world(arguments);
+  const auto world = console::discover(arguments.nodes, std::nullopt);
   const config::Experiment experiment = load_experiment(arguments, world).experiment;
   if (experiment.launch.device != "cpu") return;
   if (!launch::fill_cores(ranks_here(experiment, world), experiment.launch.threads, usable_cores())) return;

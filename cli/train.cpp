@@ -213,7 +213,7 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
 }  // namespace
 
 ExitCode train(const Arguments& arguments) {
-  const auto world = find_world(arguments);
+  const auto world = console::discover(arguments.nodes, std::nullopt);
   if (world) launch::hold_signal(SIGUSR2);
   config::Loaded loaded = load_experiment(arguments, world);
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);

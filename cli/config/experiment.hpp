@@ -267,9 +267,4 @@ enum class Change {
 };
 Change change_of(const std::string& key);
 
-// If an unknown option has the name of exactly one key: the --set for it, as "--set optimizer.lr=0.1" for "--lr=0.1"
-// and "--optimizer.lr=0.1", or "--set data.batch_size=VALUE" for "--batch-size". Otherwise "". [faults] has no such
-// names.
-std::string setting_for_option(const std::string& option);
-
 }  // namespace ddprun::config

@@ -71,21 +71,6 @@ std::string unknown_key(const std::string& table, const std::string& name) {
          (at_top ? "every key but schema_version stands in a table" : "[" + table + "] takes " + listed(names));
 }
 
-std::string setting_for_option(const std::string& option) {
-  if (!option.starts_with("--")) return "";
-  const std::size_t equals = std::min(option.find('='), option.size());
-  std::string name = option.substr(2, equals - 2);
-  std::replace(name.begin(), name.end(), '-', '_');
-  const Key* meant = nullptr;
-  for (const Key& key : keys()) {
-    if (key.table().empty() || key.table() == "faults" || (key.name() != name && key.path != name)) continue;
-    if (meant != nullptr) return "";
-    meant = &key;
-  }
-  if (meant == nullptr) return "";
-  return "--set " + meant->path + "=" + (equals == option.size() ? "VALUE" : option.substr(equals + 1));
-}
-
 std::string unknown_table(const std::string& name) {
   const std::string hint = did_you_mean(name, tables());
   return key_text(name) + ": unknown table" + (hint.empty() ? "; the tables are " + listed(tables()) : hint);

@@ -119,7 +119,6 @@ inline void add_node_options(CLI::App& to, NodeOptions& options, const std::stri
   to.add_flag("--standalone", options.standalone,
               "Start the ranks on this host, even if a launcher has started this command.")
       ->group(group);
-  add_torchrun_option(to, "--local-rank", options.local_rank, "N", "")->group("");  // of torch.distributed.launch
 }
 
 // Of a command without a config, which would have launch.insecure.
@@ -155,17 +154,14 @@ inline const CLI::App& chosen_command(const CLI::App& cli) {
   return below.empty() ? cli : chosen_command(*below.front());
 }
 
-// `more_words`: further words that could have been meant. `setting`: the --set that an option could have meant, or "".
+// `more_words`: further words that could have been meant.
 inline std::string unknown_argument(const CLI::App& cli, const std::string& argument,
-                                    std::vector<std::string> more_words = {}, std::string setting = "") {
+                                    std::vector<std::string> more_words = {}) {
   const std::string text = "unknown argument \"" + argument + "\"";
   const std::size_t equals = argument.find('='), dot = argument.find('.');
-  if (!argument.starts_with('-') && dot < equals && equals != std::string::npos) setting = "--set " + argument;
-  if (!setting.empty() && chosen_command(cli).get_option_no_throw("--set") != nullptr) {
-    return text + "; to set a key, use " + setting;
-  }
-  if (argument == "=" && chosen_command(cli).get_option_no_throw("--set") != nullptr) {
-    return text + "; write --set KEY=VALUE without blanks around \"=\"";
+  const bool is_setting = !argument.starts_with('-') && dot < equals && equals != std::string::npos;
+  if (is_setting && chosen_command(cli).get_option_no_throw("--set") != nullptr) {
+    return text + "; to set a key, use --set " + argument;
   }
   add_words(cli, more_words);
   return text + did_you_mean(argument, more_words);
@@ -212,17 +208,15 @@ inline void describe_help(CLI::App& cli) {
 }
 
 // Parses the command line. Returns an exit code if the program should end: after --help, or after reporting a wrong
-// command line. `setting_for` finds the --set that an unknown option could have meant.
-inline std::optional<ExitCode> parse(CLI::App& cli, int argc, char** argv,
-                                     std::string (*setting_for)(const std::string& option) = nullptr) {
+// command line.
+inline std::optional<ExitCode> parse(CLI::App& cli, int argc, char** argv) {
   describe_help(cli);
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return static_cast<ExitCode>(cli.exit(error));
     const std::vector<std::string> unknown = cli.remaining(true);
-    if (unknown.empty()) return refuse(cli, reason_of(cli, error));
-    return refuse(cli, unknown_argument(cli, unknown[0], {}, setting_for != nullptr ? setting_for(unknown[0]) : ""));
+    return refuse(cli, unknown.empty() ? reason_of(cli, error) : unknown_argument(cli, unknown[0]));
   }
   return std::nullopt;
 }

@@ -63,19 +63,4 @@ std::optional<launch::World> discover(const NodeOptions& options, std::optional<
   return launch::discover(nproc);
 }
 
-void use_local_rank(const NodeOptions& options) {
-  if (!options.local_rank) return;
-  const std::string given = std::to_string(*options.local_rank);
-  const char* set = std::getenv("LOCAL_RANK");
-  if (set != nullptr && given != set) {
-    throw Error(ExitCode::rendezvous, "--local-rank " + given + " contradicts LOCAL_RANK = " + set + ": leave out one");
-  }
-  if (std::getenv("RANK") == nullptr) {
-    throw Error(ExitCode::rendezvous, "--local-rank " + given +
-                                          " is given, but RANK is not set: start the ranks with "
-                                          "torchrun, or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
-  }
-  ::setenv("LOCAL_RANK", given.c_str(), 0);
-}
-
 }  // namespace ddprun::console

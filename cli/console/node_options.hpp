@@ -19,8 +19,7 @@ struct NodeOptions {
   std::optional<int> master_port;
   std::optional<int> nproc;
   std::optional<int> max_restarts;
-  std::optional<int> local_rank;  // torch.distributed.launch passes it to the ranks
-  bool standalone = false;        // start the ranks here, even if variables of a launcher are set
+  bool standalone = false;  // start the ranks here, even if variables of a launcher are set
   bool insecure = false;
 
   // Whether this process must start ranks itself: nodes or --standalone are given.
@@ -36,9 +35,5 @@ launch::Job job_of(const NodeOptions& options, std::chrono::milliseconds timeout
 
 // As launch::discover(), for a command with these options: nothing if this process must start the ranks itself.
 std::optional<launch::World> discover(const NodeOptions& options, std::optional<int> nproc);
-
-// --local-rank of torch.distributed.launch: sets LOCAL_RANK if it is not set. Throws Error(rendezvous) if it is another
-// number. Call it before the first thread.
-void use_local_rank(const NodeOptions& options);
 
 }  // namespace ddprun::console

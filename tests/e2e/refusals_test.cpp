@@ -111,12 +111,8 @@ TEST_CASE("a wrong command line is refused with one line, as in refused_argument
       {config, "optimizer.lr=0.1"},
       {"validate", config, "optimizer.lr=0.1"},
       {config, "--lr", "0.1"},
-      {config, "--data.batch-size=8"},
-      {"validate", config, "--nproc", "2"},
-      {"compare", config, "--backend=gloo"},
       {config, "--rank", "1"},
       {"plugins", "--backend", "gloo"},
-      {config, "--name", "x"},  // several tables have this key
       {"--set", "train.steps=1"},
       {"--config", config, "--set", "train.steps"},
       {"--config", config, "--set", "comm.algorithm=rign"},

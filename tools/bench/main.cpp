@@ -152,7 +152,6 @@ ExitCode start_ranks(const Arguments& arguments) {
 }
 
 ExitCode run_as_asked(const Arguments& arguments, const plugin::Registry& registry) {
-  console::use_local_rank(arguments.nodes);
   const auto world = console::discover(arguments.nodes, std::nullopt);
   if (arguments.task) {
     const Plan plan = plan_of(arguments.request, registry);

@@ -1,5 +1,4 @@
 // ddprun-compare: which of several training runs is faster, by how much, and with what confidence.
-#include "cli/config/experiment.hpp"
 #include "tools/compare/compare.hpp"
 #include "tools/compare/running_options.hpp"
 
@@ -55,7 +54,7 @@ ExitCode run_program(int argc, char** argv) {
   add_running_options(cli, request.running);
   console::add_overrides(cli, request.overrides);
   console::add_node_options(cli, request.nodes);
-  if (const auto end = console::parse(cli, argc, argv, config::setting_for_option)) return *end;
+  if (const auto end = console::parse(cli, argc, argv)) return *end;
   const bool is_one = !request.vary.empty() || !request.change.empty();
   if (is_one && request.config.empty() && request.inputs.size() == 1) {
     request.config = request.inputs.front();

@@ -60,7 +60,6 @@ launch::RankEnd rank_end_of(int index, const json& part) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CpuUse, machine, all, busy, own)
 
 std::unique_ptr<Job> Job::find(const console::NodeOptions& options) {
-  console::use_local_rank(options);
   const auto world = console::discover(options, std::nullopt);
   if (world ? world->size == 1 : options.nnodes.value_or(1) == 1) return nullptr;
   launch::forget_launcher();

@@ -1,5 +1,4 @@
 // ddprun-tune: chooses how gradients are sent.
-#include "cli/config/experiment.hpp"
 #include "tools/compare/running_options.hpp"
 #include "tools/tune/tune.hpp"
 
@@ -45,7 +44,7 @@ ExitCode run_program(int argc, char** argv) {
   compare::add_running_options(cli, request.running);
   console::add_overrides(cli, request.overrides);
   console::add_node_options(cli, request.nodes);
-  if (const auto end = console::parse(cli, argc, argv, config::setting_for_option)) return *end;
+  if (const auto end = console::parse(cli, argc, argv)) return *end;
   request.running.program = console::find_program("ddprun");
   return run(request, {argv, argv + argc});
 }
