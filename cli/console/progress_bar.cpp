@@ -26,14 +26,6 @@ std::string_view variable(const char* name) {
   return value == nullptr ? std::string_view() : value;
 }
 
-Colours colours_of_environment() {
-  const std::string_view term = variable("TERM");
-  if (term == "dumb" || !variable("NO_COLOR").empty()) return Colours::none;
-  const std::string_view kind = variable("COLORTERM");
-  if (kind == "truecolor" || kind == "24bit") return Colours::rgb;
-  return term.ends_with("256color") ? Colours::cube256 : Colours::none;
-}
-
 int number_of(std::string_view text) {
   return std::max(0, parse_number<int>(text).value_or(0));
 }
@@ -47,10 +39,6 @@ std::string bar(int width, int64_t step, int64_t steps) {
 }
 
 }  // namespace
-
-Terminal terminal_of(int fd) {
-  return {columns_of(fd), ::isatty(fd) ? colours_of_environment() : Colours::none};
-}
 
 int terminal_columns() {
   if (variable("TERM") == "dumb") return 0;

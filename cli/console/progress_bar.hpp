@@ -1,4 +1,4 @@
-// What a terminal can show, and a progress bar on stderr if that is a terminal; otherwise nothing.
+// The columns of a terminal, and a progress bar on stderr if that is a terminal; otherwise nothing.
 #pragma once
 
 #include <chrono>
@@ -7,17 +7,6 @@
 #include <string_view>
 
 namespace ddprun::console {
-
-enum class Colours { none, cube256, rgb };  // none: ASCII only; xterm's 256 colours; 24 bits
-
-struct Terminal {
-  int columns = 0;  // 0: no terminal
-  Colours colours = Colours::none;
-};
-
-// Of an open descriptor. Colours need a terminal, NO_COLOR (no-color.org) unset or empty, a TERM that is not "dumb",
-// and COLORTERM=truecolor or 24bit, or a TERM that ends in 256color.
-Terminal terminal_of(int fd);
 
 // Columns of the terminal that shows this process's stderr; 0 without one (a pipe, a file, TERM=dumb). A rank's stderr
 // is a pipe to its launcher, which passes the columns of its own terminal in DDPRUN_TTY.
