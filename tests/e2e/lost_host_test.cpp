@@ -26,7 +26,7 @@ void check_loss(const Cluster& cluster, const Processes& processes, const std::s
   const auto is_training = [&] { return contains(output_of(processes), "epoch 1 ["); };
   REQUIRE_MESSAGE(eventually(is_training, Cluster::kLimit), output_of(processes));
   const auto has_ranks = [&](int host) {
-    return cluster.start(host, {"sh", "-c", "grep -qsx ddprun /proc/[0-9]*/comm"})->wait().code == 0;
+    return cluster.start(host, {"sh", "-c", "grep -qs ^ddprun-rank /proc/[0-9]*/comm"})->wait().code == 0;
   };
   for (int host = 0; host < Cluster::kHosts; ++host) CHECK(has_ranks(host));
   cluster.hosts().disconnect(2);
