@@ -62,8 +62,7 @@ toml::table parse_value(const std::string& text, const std::string& where, bool 
 
 }  // namespace
 
-Document::Document(const std::string& text, const std::string& path, Errors& errors)
-    : path_(path), text_(text), errors_(errors) {
+Document::Document(const std::string& text, const std::string& path, Errors& errors) : path_(path), errors_(errors) {
   try {
     parsed_.push_back(parse_toml(text, path));
   } catch (const toml::parse_error& error) {
@@ -81,7 +80,7 @@ Document::Document(const std::string& text, const std::string& path, Errors& err
       read_table(name, *content);
     } else {
       Location location = location_in_file(node.source());
-      location.value = node_text(node, text_);
+      location.value = node_text(node);
       errors_.add_key(location, name, "expected a table: [" + name + "] on a line of its own");
     }
   }
@@ -121,7 +120,7 @@ void Document::set_option(const Key& key, const std::string& option, const toml:
 void Document::put(const std::string& full_name, const Written& written, const Location* overriding) {
   Written& entry = written_.insert_or_assign(full_name, written).first->second;
   entry.location = overriding != nullptr ? *overriding : location_in_file(written.value->source());
-  entry.location.value = node_text(*written.value, text_);
+  entry.location.value = node_text(*written.value);
 }
 
 void Document::apply(const std::string& override, const std::string& typed, int64_t index) {
@@ -145,7 +144,6 @@ void Document::apply(const std::string& override, const std::string& typed, int6
     errors_.add(location, one_line(std::string(error.description())));
     return;
   }
-  text_ = value_is + value;
   const toml::node& node = *parsed_.back().get("value");
   if (option) {
     set_option(*key, *option, node, &location);

@@ -80,7 +80,6 @@ class Document {
   Location location_in_file(const toml::source_region& source) const;
 
   std::string path_;
-  std::string text_;  // that of the nodes which set() gets
   Errors& errors_;
   std::deque<toml::table> parsed_;  // owns the nodes: the file first, then the overrides
   std::map<std::string, Written> written_;
@@ -89,10 +88,8 @@ class Document {
 // Sets the key's member, or one of its options, from a value. Returns the error ("expected ..."), or "".
 std::string read_value(const Written& written, Experiment& experiment);
 
-// A value as the file writes it, for errors: on one line; tables and long texts are abbreviated ("a table"). `text` is
-// the TOML that the node was parsed from: a float is shown as it is written there ("1e3"), or without it as the
-// shortest number.
-std::string node_text(const toml::node& node, const std::string& text = "");
+// A value as TOML, for errors: on one line; tables and long texts are abbreviated ("a table").
+std::string node_text(const toml::node& node);
 
 // Adds an error for every combination of keys that cannot work, though each value is valid by itself. Skips keys that
 // already have an error. `ranks`: as in load().

@@ -52,8 +52,7 @@ std::string node_error(const Key& key, const toml::node& node) {
   if (holds_options(key)) return expected;
   if (key.value.list != 0) return is_list_of(key.value, node) ? "" : expected;
   const std::string wrong = scalar_error(key.value, node);
-  const bool lacks_quotes = takes_string(key) && node.is_value() && !node.is_string();
-  if (!wrong.empty()) return wrong + (lacks_quotes ? "; write it in quotes" : "");
+  if (!wrong.empty()) return wrong;
   const bool breaks_line = has_control(node.value_exact<std::string>().value_or(""));
   return breaks_line ? "expected a string without control characters" : "";
 }
@@ -119,20 +118,6 @@ struct Writer {
 
 constexpr std::size_t longest_text = 80;
 
-// The part of one line of `text` that a node was parsed from. toml++ counts columns in characters, not in bytes.
-std::string written_at(const toml::source_region& source, const std::string& text) {
-  std::size_t at = 0;
-  for (toml::source_index line = 1; line < source.begin.line; ++line) at = text.find('\n', at) + 1;
-  const auto is_continued = [&] { return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80; };
-  std::string part;
-  for (toml::source_index column = 1; column < source.end.column && at < text.size(); ++column) {
-    const std::size_t begin = at++;
-    while (is_continued()) ++at;
-    if (column >= source.begin.column) part += text.substr(begin, at - begin);
-  }
-  return part;
-}
-
 // Short, and without lists or tables.
 bool is_simple(const toml::array& list) {
   return list.size() <= 8 && std::none_of(list.begin(), list.end(), [](const toml::node& element) {
@@ -140,24 +125,10 @@ bool is_simple(const toml::array& list) {
          });
 }
 
-// What to write instead of a list if a string is expected: "0.5, 0.5" with its quotes; empty if that is too long.
-std::string list_as_string(const toml::node& node) {
-  const toml::array* list = node.as_array();
-  if (list == nullptr || list->empty() || !is_simple(*list)) return "";
-  std::string text;
-  for (const toml::node& element : *list) {
-    text += (text.empty() ? "" : ", ") + element.value_exact<std::string>().value_or(node_text(element));
-  }
-  return text.size() > longest_text ? "" : config::quoted(text);
-}
-
 // Returns the error, or "".
 std::string read_option(const toml::node& node, std::string& value) {
   const auto text = scalar_text(node);
-  if (!text) {
-    const std::string list = list_as_string(node);
-    return "expected a string, a number, true or false" + (list.empty() ? "" : "; a list is written as " + list);
-  }
+  if (!text) return "expected a string, a number, true or false";
   if (text->find('\0') != std::string::npos) return "expected a string without the character 0";
   value = *text;
   return "";
@@ -178,18 +149,19 @@ std::string value_text(const Key& key, Experiment& experiment) {
   return std::visit(Writer{key}, key.member(experiment));
 }
 
-std::string node_text(const toml::node& node, const std::string& text) {
+std::string node_text(const toml::node& node) {
   if (node.is_table()) return "a table";
   if (const toml::array* list = node.as_array()) {
     if (!is_simple(*list)) return "a list";
     std::string elements;
-    for (const toml::node& element : *list) elements += (elements.empty() ? "" : ", ") + node_text(element, text);
+    for (const toml::node& element : *list) elements += (elements.empty() ? "" : ", ") + node_text(element);
     return "[" + elements + "]";
   }
   std::ostringstream out;
   if (const auto number = node.value_exact<double>()) {
-    // toml++ would write 0.1 with 17 digits
-    out << (text.empty() ? number_text(*number) : written_at(node.source(), text));
+    const std::string text = number_text(*number);  // toml++ would write 0.1 with 17 digits
+    const bool looks_whole = text.find_first_not_of("-0123456789") == std::string::npos;
+    out << text << (looks_whole ? ".0" : "");
   } else {
     node.visit([&](const auto& typed) {
       out << toml::toml_formatter{typed, toml::format_flags::allow_unicode_strings};

@@ -50,18 +50,6 @@ TEST_CASE("a duration needs a unit and must be in its range") {
   }
 }
 
-TEST_CASE("a list in place of an option's string: the error shows how to write it, unless it is long") {
-  const auto error = [](const std::string& list) {
-    const std::string text = errors_of("[data.options]\nmean = " + list + required);
-    return text.substr(text.find("]: ") + 3);
-  };
-  const std::string expected = "expected a string, a number, true or false";
-  CHECK(error("[0.5, 0.25, 1]") == expected + "; a list is written as \"0.5, 0.25, 1\"");
-  CHECK(error("[\"a.bin\", \"b.bin\"]") == expected + "; a list is written as \"a.bin, b.bin\"");
-  CHECK(error("[]") == expected);
-  CHECK(error("[\"" + std::string(79, 'a') + "\", 1]") == expected);
-}
-
 TEST_CASE("the validation set is a fraction or a number of samples") {
   for (const std::string good : {"0", "0.1", "1", "5000"}) CHECK(errors_of("data.validation = " + good, kNames) == "");
   for (const std::string wrong :

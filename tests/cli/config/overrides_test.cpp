@@ -73,25 +73,23 @@ TEST_CASE("a key that takes a string takes a number, a date or a word of TOML wi
   CHECK(load_text(required, {"data.options.samples=7"}).experiment.data.options.at("samples") == "7");
 }
 
-TEST_CASE("a float is shown as it was written, in the file and in an override") {
+TEST_CASE("an error shows a float as TOML, also if it is a whole number, in the file and in an override") {
   const auto epochs = [](const std::string& text) {
     return "train.epochs = " + text + ": expected an integer of at least 1";
   };
-  for (const char* value : {"1e3", "2.0", "1_000.0", "+5e-1", "inf"}) {
+  for (const char* value : {"1e+30", "2.0", "-2.0", "0.1", "inf"}) {
     CHECK(errors_of("# Größe\n[train]\nepochs =   " + std::string(value) + "  # ü" + required) ==
           "exp.toml:3:12: " + epochs(value));
     CHECK(errors_of(required, {"train.epochs=" + std::string(value)}) ==
           "--set train.epochs=" + std::string(value) + ": " + epochs(value));
   }
   CHECK(errors_of("log = { level = 'ü', trace_steps = [1, 2.0, 3e0] }" + required)
-            .find("log.trace_steps = [1, 2.0, 3e0]: ") != std::string::npos);
+            .find("log.trace_steps = [1, 2.0, 3.0]: ") != std::string::npos);
   CHECK(errors_of("launch.nproc = 2e0" + required) ==
-        "exp.toml:1:16: launch.nproc = 2e0: expected an integer from 1 to 1024 or \"auto\"");
-  const std::string zeros(100, '0');
-  CHECK(errors_of("train.epochs = 1." + zeros + required) == "exp.toml:1:16: " + epochs("a long text"));
+        "exp.toml:1:16: launch.nproc = 2.0: expected an integer from 1 to 1024 or \"auto\"");
   const config::Loaded options = load_text("comm.options = { lanes = 1.50e1 }" + required);
   CHECK(config::error(options.sources, "comm.options.lanes", "no") ==
-        options.sources.file() + ":1:26: comm.options.lanes = 1.50e1: no");
+        options.sources.file() + ":1:26: comm.options.lanes = 15.0: no");
 }
 
 TEST_CASE("an override that another option makes is shown as that option") {
