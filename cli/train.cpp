@@ -45,34 +45,19 @@ std::string config_to_read(const std::string& given, const std::string& run_dir)
   return again ? given : run_dir + "/config.toml";
 }
 
-// "to resume: ddprun --config exp.toml --set a.b=c --set checkpoint.resume=RUN_DIR", quoted for a shell: the training
-// of these arguments, from the newest checkpoint of the run folder. "" if that has none.
+// "to resume: ddprun --config exp.toml --set a.b=c --set checkpoint.resume=RUN_DIR", quoted for a shell: this command,
+// from the newest checkpoint of the run folder. "" if that has none.
 std::string how_to_resume(const Arguments& arguments, const std::string& run_dir) try {
   if (checkpoint::list_commits(run_dir + "/checkpoints").empty()) return "";
-  std::string command = "to resume: ddprun --config " + console::shell_word(config_to_read(arguments.config, run_dir));
-  const console::NodeOptions& nodes = arguments.nodes;
-  const auto add = [&](const std::string& option, std::optional<int> value) {
-    if (value) command += " " + option + " " + std::to_string(*value);
-  };
-  add("-n", nodes.nproc);
-  add("--nnodes", nodes.nnodes);
-  add("--node-rank", nodes.node_rank);
-  if (!nodes.master_addr.empty()) command += " --master-addr " + console::shell_word(nodes.master_addr);
-  add("--master-port", nodes.master_port);
-  add("--max-restarts", nodes.max_restarts);
-  for (const std::string& path : arguments.plugin_paths) command += " --plugin-path " + console::shell_word(path);
-  for (const std::string& override_ : arguments.overrides) {
-    const bool again = !override_.starts_with("checkpoint.resume=") && !override_.starts_with("faults.");
-    if (again) command += " --set " + console::shell_word(override_);
+  std::string command = "to resume: ddprun";
+  for (std::size_t i = 1; i < arguments.argv.size(); ++i) {
+    const std::string& word = arguments.argv[i];
+    command += ' ';
+    command += console::shell_word(word == arguments.config ? config_to_read(word, run_dir) : word);
   }
-  if (arguments.tensorboard) command += " --tensorboard";
   return command + " --set " + console::shell_word("checkpoint.resume=" + run_dir);
 } catch (const Error&) {
   return "";  // the folder cannot be read: the error of the run itself is reported
-}
-
-std::function<std::string(const std::string&)> how_to_resume_with(const Arguments& arguments) {
-  return [&arguments](const std::string& run_dir) { return how_to_resume(arguments, run_dir); };
 }
 
 // What ranks were writing when they were killed. Call it when all have ended.
@@ -149,7 +134,7 @@ ExitCode be_rank(const Arguments& arguments, const config::Loaded& loaded, const
   }
   const bool own_log = !own || run_dir == nullptr;  // no launcher of this host keeps it
   return run::run_rank({loaded, world, std::move(prepared), own && run_dir != nullptr ? run_dir : "",
-                        how_to_resume_with(arguments), own_log},
+                        [&](const std::string& run) { return how_to_resume(arguments, run); }, own_log},
                        registry);
 }
 
@@ -234,7 +219,8 @@ ExitCode train(const Arguments& arguments) {
   if (!arguments.quiet) launch::acknowledge_stop_signals(console::terminal_columns() > 0);
   launch::hold_signal(SIGUSR2);
   constexpr bool own_log = true;
-  return run::run_rank({loaded, launch::World{}, nullptr, "", how_to_resume_with(arguments), own_log}, registry);
+  const auto how = [&](const std::string& run) { return how_to_resume(arguments, run); };
+  return run::run_rank({loaded, launch::World{}, nullptr, "", how, own_log}, registry);
 }
 
 }  // namespace ddprun::app
