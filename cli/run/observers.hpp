@@ -26,8 +26,7 @@ bool is_line_due(int64_t log_every, int64_t step_of_epoch, int64_t steps_per_epo
 // Writes step and epoch records. The recorder must outlive it.
 std::unique_ptr<train::Observer> record_writer(record::Recorder& recorder);
 
-// On rank 0: the progress bar, and a line for every `log_every` steps and each epoch. While a step, an evaluation or a
-// checkpoint takes long, the bar shows for how long; without a terminal, a line does, every ten seconds at first.
+// On rank 0: the progress bar, and a line for every `log_every` steps and each epoch.
 // epochs: of the whole run; 0 if unknown, because the run counts steps.
 std::unique_ptr<train::Observer> console_progress(int world, int64_t log_every, int64_t epochs);
 

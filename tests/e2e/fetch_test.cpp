@@ -154,7 +154,7 @@ TEST_CASE("on a terminal curl shows a bar") {
   const std::string root = (place.folder() / "mnist").string();
   // DDPRUN_TTY has the columns of the terminal that shows our stderr.
   Process process({program(), "data", "fetch", "mnist", "--root", root, "--mirror", "file://" + mnist.string()},
-                  {"DDPRUN_TTY=120", "TERM=xterm", "NO_COLOR=1"});
+                  {"DDPRUN_TTY=120", "TERM=xterm"});
   const auto result = process.wait();
   CHECK(result.code == 0);
   CHECK(contains(result.err, " 100.0%"));

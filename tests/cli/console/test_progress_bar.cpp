@@ -3,7 +3,6 @@
 #include <unistd.h>
 #include <cmath>
 
-#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -47,59 +46,32 @@ constexpr double kRate = 61234;
 
 TEST_CASE("the bar fills its terminal's line except the last column, and ends with a carriage return") {
   Pipe pipe;
-  ProgressBar(60, false, pipe.in()).show(1, 3, 50, 100, 0.4321, 0, NAN);
+  ProgressBar(60, pipe.in()).show(1, 3, 50, 100, 0.4321, 0, NAN);
   CHECK(pipe.text() == "\x1b[2Kepoch 1/3  [===========>             ]  50/100  loss 0.4321\r\x1b[2K\r");
 }
 
 TEST_CASE("rate and remaining time follow the loss") {
   Pipe pipe;
-  ProgressBar(80, false, pipe.in()).show(1, 3, 50, 100, 0.4321, kRate, 65);
+  ProgressBar(80, pipe.in()).show(1, 3, 50, 100, 0.4321, kRate, 65);
   CHECK(pipe.text().find("loss 0.4321  61,234 samples/s  1 min 05 s left\r") != std::string::npos);
-}
-
-TEST_CASE("a narrow terminal first loses the rate and then the loss, and keeps the bar") {
-  const auto shown = [](int columns) {
-    Pipe pipe;
-    ProgressBar(columns, false, pipe.in()).show(1, 3, 50, 100, 0.4321, kRate, 65);
-    const std::string text = pipe.text();
-    return text.substr(4, text.find('\r') - 4);
-  };
-  CHECK(shown(65) == "epoch 1/3  [=====>       ]  50/100  loss 0.4321  1 min 05 s left");
-  CHECK(shown(60) == "epoch 1/3  [=========>           ]  50/100  1 min 05 s left");
-}
-
-TEST_CASE("a note takes the place of the last frame's figures") {
-  Pipe pipe;
-  {
-    ProgressBar bar(60, false, pipe.in());
-    bar.note("step 1: 2 s");
-    bar.show(1, 3, 50, 100, 0.4321, kRate, 65);
-    bar.show(1, 3, 70, 100, 0.4321, kRate, 65);  // too early to be drawn
-    bar.note("step 71: 12 s");
-  }
-  CHECK(pipe.text() ==
-        "\x1b[2Kstep 1: 2 s\r"
-        "\x1b[2Kepoch 1/3  [=========>           ]  50/100  1 min 05 s left\r"
-        "\x1b[2Kepoch 1/3  [===============>       ]  70/100  step 71: 12 s\r"
-        "\x1b[2K\r");
 }
 
 TEST_CASE("any text may be before and after the bar") {
   Pipe pipe;
-  ProgressBar(40, false, pipe.in()).show("some.gz  ", 25, 100, "  25 B/s");
+  ProgressBar(40, pipe.in()).show("some.gz  ", 25, 100, "  25 B/s");
   CHECK(pipe.text() == "\x1b[2Ksome.gz  [====>               ]  25 B/s\r\x1b[2K\r");
 }
 
-TEST_CASE("a narrow terminal gets the numbers without the bar, cut to its width") {
+TEST_CASE("a narrow terminal gets a line that is cut to its width") {
   Pipe pipe;
-  ProgressBar(20, false, pipe.in()).show(1, 3, 50, 100, 0.4321, kRate, 65);
-  CHECK(pipe.text() == "\x1b[2Kepoch 1/3    50/100\r\x1b[2K\r");
+  ProgressBar(20, pipe.in()).show(1, 3, 50, 100, 0.4321, kRate, 65);
+  CHECK(pipe.text() == "\x1b[2Kepoch 1/3  [====>  \r\x1b[2K\r");
 }
 
 TEST_CASE("without a terminal nothing is written") {
   Pipe pipe;
   {
-    ProgressBar bar(0, true, pipe.in());
+    ProgressBar bar(0, pipe.in());
     bar.show(1, 1, 1, 1, 0.5, kRate, 0);
     bar.clear();
   }
@@ -109,7 +81,7 @@ TEST_CASE("without a terminal nothing is written") {
 TEST_CASE("frames in quick succession are dropped, except the last of an epoch") {
   Pipe pipe;
   {
-    ProgressBar bar(80, false, pipe.in());
+    ProgressBar bar(80, pipe.in());
     for (int step = 1; step <= 100; ++step) bar.show(1, 1, step, 100, 0.5, 0, 0);
   }
   const std::string text = pipe.text();
@@ -118,43 +90,21 @@ TEST_CASE("frames in quick succession are dropped, except the last of an epoch")
   CHECK(contains(text, "[========================================]  100/100"));
 }
 
-TEST_CASE("colours are used on request, and the text keeps its width") {
-  Pipe plain, coloured;
-  ProgressBar(60, false, plain.in()).show(1, 1, 1, 2, 0.5, 0, 0);
-  ProgressBar(60, true, coloured.in()).show(1, 1, 1, 2, 0.5, 0, 0);
-  std::string text = coloured.text();
-  for (const char* code : {"\x1b[32m", "\x1b[0m"}) {
-    const size_t at = text.find(code);
-    REQUIRE(at != std::string::npos);
-    text.erase(at, std::string(code).size());
-  }
-  CHECK(text == plain.text());
-}
-
 TEST_CASE("a rank reads the width of its launcher's terminal from DDPRUN_TTY") {
   const Variable term("TERM", "xterm");
-  const Variable no_color("NO_COLOR", std::nullopt);
   {
     const Variable tty("DDPRUN_TTY", "132");
     CHECK(terminal_columns() == 132);
-    CHECK(colours_wanted());
   }
   for (const char* none : {"0", "", "-5", "80x", "99999999999"}) {
     CAPTURE(none);
     const Variable tty("DDPRUN_TTY", none);
     CHECK(terminal_columns() == 0);
-    CHECK_FALSE(colours_wanted());
   }
 }
 
-TEST_CASE("NO_COLOR disables the colours, a dumb terminal also the bar") {
+TEST_CASE("a dumb terminal gets no bar") {
   const Variable tty("DDPRUN_TTY", "80");
-  {
-    const Variable term("TERM", "xterm");
-    const Variable no_color("NO_COLOR", "1");
-    CHECK(terminal_columns() == 80);
-    CHECK_FALSE(colours_wanted());
-  }
   const Variable term("TERM", "dumb");
   CHECK(terminal_columns() == 0);
 }
