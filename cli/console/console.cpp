@@ -15,59 +15,9 @@ bool known(double value) {
   return !std::isnan(value);
 }
 
-// several(), with thousands separators
-std::string counted(int64_t count, const char* thing) {
-  return human_count(count) + " " + thing + (count == 1 ? "" : "s");
-}
-
 // "12.0 ms (13.0 ms)"
 std::string times(const Meter& meter) {
   return human_time(meter.recent.value()) + " (" + human_time(meter.all.value()) + ")";
-}
-
-std::string strategy_of(const Banner& banner) {
-  std::string text = banner.strategy;
-  if (!banner.backend.empty()) text += fmt::format(" over {}, algorithm {}", banner.backend, banner.algorithm);
-  if (!banner.settings.strategy.empty()) text += "; " + banner.settings.strategy;
-  return text;
-}
-
-std::string batch_of(const Banner& banner) {
-  if (banner.devices == 0) return fmt::format("{} in all, {} per rank", banner.global_batch, banner.rank_batch);
-  const int64_t part = (banner.global_batch + banner.devices - 1) / banner.devices;
-  return fmt::format("{} in all, at most {} per device", banner.global_batch, part);
-}
-
-std::string device_of(const Banner& banner) {
-  if (banner.device != "cpu") return banner.device;  // a GPU's work is not done by these threads
-  const std::string threads = counted(banner.threads, "thread");
-  const std::string policy = banner.wait_policy.empty() ? "" : ", OMP_WAIT_POLICY=" + banner.wait_policy;
-  if (banner.devices == 0) return fmt::format("{}, {} per rank{}", banner.device, threads, policy);
-  return fmt::format("{}, {} of {}{}", banner.device, counted(banner.devices, "device"), threads, policy);
-}
-
-std::string data_of(const Banner& banner) {
-  std::string text = banner.data + ", " + counted(banner.train_samples, "training sample");
-  if (banner.validation_samples > 0) text += ", " + counted(banner.validation_samples, "validation sample");
-  if (banner.test_samples > 0) text += ", " + counted(banner.test_samples, "test sample");
-  if (!banner.settings.data.empty()) text += "; " + banner.settings.data;
-  return text;
-}
-
-std::string optimizer_of(const Banner& banner) {
-  std::string text = fmt::format("{}, lr = {:.6g}", banner.optimizer, banner.lr * banner.lr_factor);
-  if (banner.lr_factor > 1) text += fmt::format(" ({:.6g} x {} ranks)", banner.lr, banner.lr_factor);
-  return banner.settings.optimizer.empty() ? text : text + ", " + banner.settings.optimizer;
-}
-
-std::string length_of(const Banner& banner) {
-  if (banner.steps > 0) return counted(banner.steps, "step") + ", an epoch has " + human_count(banner.steps_per_epoch);
-  return counted(banner.epochs, "epoch") + " of " + counted(banner.steps_per_epoch, "step");
-}
-
-std::string step_lines_of(const Banner& banner) {
-  const std::string text = "means since the line before (in parentheses: since the start of the epoch)";
-  return banner.world > 1 ? text + ", of rank 0" : text;
 }
 
 // The average step by parts; time that belongs to no part has a row of its own.
@@ -110,24 +60,6 @@ std::string communication_of(const record::Summary& summary) {
 }
 
 }  // namespace
-
-std::string banner(const Banner& banner) {
-  Table table({{"", Align::left}, {"", Align::left}});
-  table.row({"experiment", fmt::format("{}, seed {}", banner.name, banner.seed)});
-  table.row({"model", banner.model + ", " + counted(banner.parameters, "parameter")});
-  table.row({"data", data_of(banner)});
-  table.row({"strategy", strategy_of(banner)});
-  table.row({"optimizer", optimizer_of(banner)});
-  if (!banner.settings.train.empty()) table.row({"training", banner.settings.train});
-  table.row({"world size", std::to_string(banner.world)});
-  table.row({"batch", batch_of(banner)});
-  table.row({"device", device_of(banner)});
-  if (!banner.gpu_present) table.row({"", "no GPU on this machine: everything runs on the CPU"});
-  table.row({"length", length_of(banner)});
-  table.row({"step lines", step_lines_of(banner)});
-  table.row({"run folder", banner.run_dir});
-  return table.text();
-}
 
 std::string step_line(const StepLine& line) {
   std::string text = fmt::format("epoch {} [{}/{}] {}time {} data {} loss {} ({})", line.epoch, line.step, line.steps,

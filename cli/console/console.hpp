@@ -39,40 +39,6 @@ struct Meter {
   }
 };
 
-// The content of the start banner.
-struct Banner {
-  std::string name;  // of the experiment
-  std::string model;
-  int64_t parameters = 0;  // elements
-  std::string data;
-  int64_t train_samples = 0;
-  int64_t validation_samples = 0, test_samples = 0;  // that are evaluated
-  std::string strategy;                              // "single", "dp", "ddp"
-  std::string backend;                               // of ddp, otherwise ""
-  std::string algorithm;
-  std::string optimizer;
-  double lr = 0;
-  int lr_factor = 1;  // the number of ranks, if it multiplies lr
-  // Further keys of these tables that are not the default: `amp = "bf16", accumulate = 4`.
-  struct Settings {
-    std::string data, strategy, optimizer, train;
-  } settings;
-  int world = 1;
-  int64_t global_batch = 0;
-  int64_t rank_batch = 0;
-  std::string device;       // "cpu", "cuda:0 (NVIDIA H200)"
-  int64_t threads = 0;      // per rank, or per device under dp
-  std::string wait_policy;  // OMP_WAIT_POLICY; "" if it is not set
-  int64_t devices = 0;      // of dp, otherwise 0
-  bool gpu_present = true;  // false adds the line that there is no GPU
-  int64_t epochs = 0;
-  int64_t steps = 0;  // of a run that counts steps instead of epochs, otherwise 0
-  int64_t steps_per_epoch = 0;
-  int64_t seed = 0;
-  std::string run_dir;
-};
-std::string banner(const Banner& banner);
-
 // `epoch 1 [50/469] rank 0: time 12.0 ms (13.0 ms) data 1.00 ms (1.00 ms) loss 0.4321 (0.5678) acc 87.50 (83.12)`: the
 // mean since the last line and, in parentheses, that of the epoch so far; accuracy in percent.
 struct StepLine {

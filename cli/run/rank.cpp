@@ -1,9 +1,5 @@
-#include <unistd.h>
-
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <set>
 
 #include "base/log.hpp"
 #include "cli/config/text.hpp"
@@ -14,7 +10,6 @@
 #include "cli/run/resume.hpp"
 #include "cli/run/run.hpp"
 #include "cli/run/session.hpp"
-#include "cuda/driver.hpp"
 #include "ddp/share.hpp"
 #include "launch/failure.hpp"
 #include "record/environment.hpp"
@@ -24,76 +19,6 @@
 
 namespace ddprun::run {
 namespace {
-
-std::string device_text(const Assembly& assembly, const launch::World& world) {
-  std::string text;
-  for (const torch::Device device : assembly.devices) {
-    text += (text.empty() ? "" : ", ") + train::device_text(device);
-    if (device.is_cpu()) break;  // one entry for all CPU devices
-  }
-  return assembly.device().is_cpu() || world.size == 1 ? text : text + " of rank 0";
-}
-
-std::string wait_policy() {
-  const char* policy = std::getenv("OMP_WAIT_POLICY");
-  return policy == nullptr ? "" : policy;
-}
-
-// The keys of a table that the experiment uses and that are not the default: `momentum = 0.9, nesterov = true`.
-std::string settings(const config::Loaded& loaded, const std::string& table) {
-  static const std::set<std::string> shown_elsewhere{
-      "data.name",          "data.root",    "data.batch_size", "data.batch_per",   "data.workers",   "data.prefetch",
-      "data.pin_memory",    "data.options", "strategy.kind",   "strategy.devices", "optimizer.name", "optimizer.lr",
-      "optimizer.scale_lr", "train.epochs", "train.steps",     "train.evaluate"};
-  const auto defaults = config::key_values({});
-  const std::vector<std::string> unused = config::unused_keys(loaded.experiment, loaded.sources);
-  std::string text;
-  for (const auto& [key, value] : config::key_values(loaded.experiment)) {
-    if (!key.starts_with(table + ".") || value == defaults.at(key) || shown_elsewhere.contains(key) ||
-        std::ranges::find(unused, key) != unused.end()) {
-      continue;
-    }
-    text += (text.empty() ? "" : ", ") + key.substr(table.size() + 1) + " = " + value;
-  }
-  return text;
-}
-
-console::Banner describe(const Assembly& assembly, const launch::World& world, const train::DataLoader& loader,
-                         int64_t threads, const std::string& run_dir) {
-  const config::Experiment& experiment = assembly.experiment();
-  console::Banner banner;
-  banner.name = experiment.experiment.name;
-  banner.model = experiment.model.name;
-  for (const auto& parameter : assembly.model->module().parameters()) banner.parameters += parameter.numel();
-  banner.data = experiment.data.name;
-  banner.train_samples = assembly.train_samples();
-  if (assembly.has_validation()) banner.validation_samples = static_cast<int64_t>(assembly.split.validation.size());
-  if (assembly.has_test()) banner.test_samples = assembly.data.test->size();
-  banner.strategy = experiment.strategy.kind;
-  if (assembly.comm) {
-    banner.backend = world.size == 1 ? "single-process" : assembly.comm->table->name;
-    banner.algorithm = experiment.comm.algorithm;
-  }
-  banner.optimizer = experiment.optimizer.name;
-  banner.lr = experiment.optimizer.lr;
-  banner.lr_factor = experiment.optimizer.scale_lr == "world" ? world.size : 1;
-  banner.settings = {settings(assembly.loaded, "data"), settings(assembly.loaded, "strategy"),
-                     settings(assembly.loaded, "optimizer"), settings(assembly.loaded, "train")};
-  banner.world = world.size;
-  banner.rank_batch = loader.batch_size();
-  banner.global_batch = loader.batch_size() * world.size;
-  banner.device = device_text(assembly, world);
-  banner.threads = threads;
-  banner.wait_policy = wait_policy();
-  if (experiment.strategy.kind == "dp") banner.devices = experiment.strategy.devices;
-  banner.gpu_present = !assembly.device().is_cpu() || cuda::driver_installed();
-  banner.epochs = experiment.train.epochs.value_or(0);
-  banner.steps = experiment.train.steps.value_or(0);
-  banner.steps_per_epoch = loader.steps();
-  banner.seed = experiment.experiment.seed;
-  banner.run_dir = run_dir;
-  return banner;
-}
 
 std::map<std::string, std::string> versions(const Assembly& assembly) {
   std::map<std::string, std::string> extra{{"torch", train::torch_version()},
@@ -108,7 +33,7 @@ std::map<std::string, std::string> versions(const Assembly& assembly) {
     extra["plugin.comm.version"] = assembly.comm->table->version;
     extra["plugin.comm.library"] = assembly.comm->table->library;
   }
-  if (const std::string policy = wait_policy(); !policy.empty()) extra["omp_wait_policy"] = policy;
+  if (const char* policy = std::getenv("OMP_WAIT_POLICY")) extra["omp_wait_policy"] = policy;
   if (!assembly.device().is_cpu()) extra.merge(train::cuda_environment());
   return extra;
 }
@@ -201,7 +126,7 @@ ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin:
   if (world.rank == 0) record::write_environment(folder.path(), record::collect_environment(versions(assembly)));
   const auto session = make_session(assembly, connections, world, folder, recorder);
   if (world.rank == 0) {
-    log::plain(console::banner(describe(assembly, world, *session->loaders.train, threads, folder.path())));
+    log::plain(banner(assembly, *session->loaders.train, world.size, threads, folder.path()));
   }
   if (world.rank == 0 && assembly.resume) log::info(assembly.resume->message);
   // The initial weights come from the seed, equal on all ranks; from here on random numbers differ between ranks.

@@ -45,4 +45,8 @@ struct Session {
 std::unique_ptr<Session> make_session(Assembly& assembly, Connections& connections, const launch::World& world,
                                       const RunFolder& folder, record::Recorder& recorder);
 
+// What the first lines of a run say. threads: as use_threads().
+std::string banner(const Assembly& assembly, const train::DataLoader& loader, int world, int64_t threads,
+                   const std::string& run_dir);
+
 }  // namespace ddprun::run

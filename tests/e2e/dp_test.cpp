@@ -101,6 +101,7 @@ TEST_CASE("a run reports the time of transfers between the devices") {
   }
   CHECK_FALSE(replicated.summary.contains("memory_by_device"));  // GPUs only
   CHECK(contains(replicated.err, "cpu, 2 devices of 2 threads"));
+  CHECK(contains(replicated.err, " in all, at most "));
 }
 
 TEST_CASE("with BatchNorm the statistics, and so the losses, differ from strategy single") {

@@ -59,14 +59,14 @@ bool has_line(const std::string& text, const std::string& pattern) {
 
 TEST_CASE("stderr has banner, steps and epochs; stdout only the summary; neither has colours or carriage returns") {
   Workplace place;
-  const auto [printed, run] = finish(place, place.config(kImages));
+  const auto [printed, run] = finish(place, place.config(kImages), {"optimizer.scale_lr=world"});
   for (const char* pattern :
        {"experiment +exp, seed 42", "model +simplenet, 25,450 parameters", "data +synthetic, 480 training.* 48 test.*",
-        "strategy +ddp over gloo, algorithm ring", "optimizer +adam, lr = 0\\.01", "world size +2",
-        "step lines +means since the line before .*, of rank 0", "ddprun: checkpoint: .*/step-00000080\\.safetensors",
-        "batch +24 in all, 12 per rank", "device +cpu, 1 thread per rank", "length +4 epochs of 20 steps",
-        "run folder +.*/runs/exp-\\d+-\\d+", "epoch 1 \\[5/20\\] rank 0: time .* loss \\d+\\.\\d+ .*acc \\d+\\.\\d+ .*",
-        "epoch 4 \\[20/20\\] .*",
+        "strategy +ddp over gloo, algorithm ring", "optimizer +adam, lr = 0\\.02 \\(0\\.01 x 2 ranks\\)",
+        "world size +2", "step lines +means since the line before .*, of rank 0",
+        "ddprun: checkpoint: .*/step-00000080\\.safetensors", "batch +24 in all, 12 per rank",
+        "device +cpu, 1 thread per rank", "length +4 epochs of 20 steps", "run folder +.*/runs/exp-\\d+-\\d+",
+        "epoch 1 \\[5/20\\] rank 0: time .* loss \\d+\\.\\d+ .*acc \\d+\\.\\d+ .*", "epoch 4 \\[20/20\\] .*",
         "epoch 4 done in .*: train loss .*; test loss .*acc .*; train loss by rank \\S+ \\S+"}) {
     CAPTURE(pattern);
     CHECK_MESSAGE(has_line(printed.err, pattern), printed.err);

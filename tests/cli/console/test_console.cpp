@@ -16,35 +16,9 @@ console::Meter meter(double recent, double all) {
   return {{recent, 1}, {all, 1}};
 }
 
-console::Banner mnist() {
-  console::Banner banner;
-  banner.name = "mnist";
-  banner.model = "simplenet";
-  banner.parameters = 203530;
-  banner.data = "mnist";
-  banner.train_samples = 60000;
-  banner.test_samples = 10000;
-  banner.strategy = "ddp";
-  banner.backend = "gloo";
-  banner.algorithm = "ring";
-  banner.optimizer = "adam";
-  banner.lr = 0.001;
-  banner.world = 2;
-  banner.global_batch = 128;
-  banner.rank_batch = 64;
-  banner.device = "cpu";
-  banner.threads = 1;
-  banner.gpu_present = false;
-  banner.epochs = 3;
-  banner.steps_per_epoch = 469;
-  banner.seed = 42;
-  banner.run_dir = "runs/mnist-20260101-120000";
-  return banner;
-}
-
 }  // namespace
 
-TEST_CASE("what a run prints: banner, lines of steps and epochs, summaries") {
+TEST_CASE("what a run prints: lines of steps and epochs, summaries") {
   StepLine classes{.epoch = 1, .step = 50, .steps = 469};
   classes.time = meter(0.012, 0.013);
   classes.data = meter(0.001, 0.001);
@@ -57,8 +31,7 @@ TEST_CASE("what a run prints: banner, lines of steps and epochs, summaries") {
   regression.time = meter(0.00012, 0.00013);
   regression.data = meter(0, 0);
   regression.loss = meter(0.0095, 1.2345678);
-  std::string text = console::banner(mnist()) + "\n" + console::step_line(classes) + console::step_line(since) +
-                     console::step_line(regression);
+  std::string text = console::step_line(classes) + console::step_line(since) + console::step_line(regression);
 
   record::EpochRecord epoch;
   epoch.epoch = 2;
@@ -130,46 +103,4 @@ TEST_CASE("the summary says after which epoch train.early_stop has ended the run
   summary.epochs = 7;
   summary.stopped = "early_stop";
   CHECK(console::summary_table(summary) == "early stop after epoch  7\n");
-}
-
-TEST_CASE("the banner does not mention a GPU if there is one, nor a backend for a single process") {
-  console::Banner banner = mnist();
-  banner.gpu_present = true;
-  banner.strategy = "single";
-  banner.backend = "";
-  const std::string text = console::banner(banner);
-  CHECK_FALSE(contains(text, "GPU"));
-  CHECK(contains(text, "strategy    single\n"));
-}
-
-TEST_CASE("the banner has the keys of learning that are not the default, and the learning rate of all ranks") {
-  console::Banner banner = mnist();
-  banner.lr_factor = 2;
-  banner.settings = {"standardize = true", "compression = \"bf16\"", "weight_decay = 0.01",
-                     "accumulate = 4, amp = \"bf16\""};
-  const std::string text = console::banner(banner);
-  CHECK(contains(text, "data        mnist, 60,000 training samples, 10,000 test samples; standardize = true\n"));
-  CHECK(contains(text, "strategy    ddp over gloo, algorithm ring; compression = \"bf16\"\n"));
-  CHECK(contains(text, "optimizer   adam, lr = 0.002 (0.001 x 2 ranks), weight_decay = 0.01\n"));
-  CHECK(contains(text, "training    accumulate = 4, amp = \"bf16\"\n"));
-}
-
-TEST_CASE("the banner says how threads wait if that is set") {
-  console::Banner banner = mnist();
-  banner.threads = 2;
-  banner.wait_policy = "passive";
-  CHECK(contains(console::banner(banner), "device      cpu, 2 threads per rank, OMP_WAIT_POLICY=passive\n"));
-}
-
-TEST_CASE("the banner of dp shows devices in place of ranks") {
-  console::Banner banner = mnist();
-  banner.strategy = "dp";
-  banner.backend = "";
-  banner.world = 1;
-  banner.devices = 3;
-  banner.global_batch = 64;
-  const std::string text = console::banner(banner);
-  CHECK(contains(text, "strategy    dp\n"));
-  CHECK(contains(text, "batch       64 in all, at most 22 per device\n"));
-  CHECK(contains(text, "device      cpu, 3 devices of 1 thread\n"));
 }
