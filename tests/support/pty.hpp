@@ -102,9 +102,11 @@ class InTerminal {
   }
 
   // Reads until the output has this text. Throws after a minute, or if the program ends before.
-  void wait_for(const std::string& text) { wait_for(text, 0); }
-  // The same for output from now on.
-  void wait_for_new(const std::string& text) { wait_for(text, output_.size()); }
+  void wait_for(const std::string& text) {
+    const auto has_text = [&] { return output_.find(text) != std::string::npos; };
+    read_until(has_text);
+    if (!has_text()) throw std::runtime_error("no \"" + text + "\" in:\n" + output_);
+  }
   // Reads until the last writer has ended. Returns the exit code, or 128 + signal.
   int wait() {
     read_until([] { return false; });
@@ -142,12 +144,6 @@ class InTerminal {
   }
 
  private:
-  void wait_for(const std::string& text, std::size_t from) {
-    const auto has_text = [&] { return output_.find(text, from) != std::string::npos; };
-    read_until(has_text);
-    if (!has_text()) throw std::runtime_error("no \"" + text + "\" in:\n" + output_);
-  }
-
   template <class Done>
   void read_until(Done done) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
