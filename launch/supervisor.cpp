@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include "base/subprocess.hpp"
 #include "launch/first_cause.hpp"
@@ -48,8 +49,8 @@ struct Verdict {
 // One start of the ranks of this node.
 class Supervisor {
  public:
-  Supervisor(const Job& job, JobLink& link)
-      : job_(job), link_(link), output_(link.first_rank(), job.nproc, job.log_dir) {}
+  Supervisor(Job job, JobLink& link)
+      : job_(std::move(job)), link_(link), output_(link.first_rank(), job_.nproc, job_.log_dir) {}
 
   Verdict run() {
     Verdict verdict;
@@ -62,6 +63,7 @@ class Supervisor {
       Guardian guardian(folder.path());
       // If the launcher itself fails (no descriptor, no memory), the destructor of `ranks` ends them.
       RankProcesses ranks(job_, link_, folder.path(), *table_, guardian);
+      job_.forked = nullptr;  // the launcher must not keep the memory of what the ranks have inherited
       ranks_ = &ranks;
       while (ranks.live() > 0) turn(signals);
       drain();
@@ -244,7 +246,7 @@ class Supervisor {
     return text.str();
   }
 
-  const Job& job_;
+  Job job_;
   JobLink& link_;
   JobOutput output_;
   std::unique_ptr<ProgressTable> table_;
@@ -282,10 +284,10 @@ ExitCode supervise(Job job) {
     Verdict verdict;
     try {
       Job attempt = job;
+      job.forked = nullptr;  // later starts run the command
       attempt.max_restarts -= restart;
-      job.forked = nullptr;  // later starts need not keep what was prepared
       if (restart > 0 && job.before_restart) job.before_restart(attempt, restart);
-      verdict = Supervisor(attempt, *link).run();
+      verdict = Supervisor(std::move(attempt), *link).run();
     } catch (...) {
       link->fail(current_error());
       throw;

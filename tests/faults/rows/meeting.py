@@ -63,7 +63,7 @@ def no_secret(place, backend, rng):
 # ----- An enemy where the hosts meet
 
 HELLO = b"ddpstor3"
-GET, PING = 1, 6  # Request of launch/net/protocol.hpp
+EXCHANGE, PING = 0, 4  # Request of launch/net/protocol.hpp
 
 
 class Client:
@@ -118,7 +118,7 @@ def enemy(place, backend, rng):
     before, slowest = resident_bytes(pid), 0.0
     held = idle(port, 400)
     attacks = [rng.randbytes(4096), HELLO[:4], HELLO + b"x" * 31, b"\xff" * 8, struct.pack("<Q", 2 ** 64 - 1) * 64,
-               HELLO + b"x" * 32 + b"y" * 32 + struct.pack("<IQ", 2 ** 32 - 1, GET), b"GET / HTTP/1.1\r\n\r\n"]
+               HELLO + b"x" * 32 + b"y" * 32 + struct.pack("<IQ", 2 ** 32 - 1, EXCHANGE), b"GET / HTTP/1.1\r\n\r\n"]
     end = now() + 3  # longer than a connection without a proof may last
     while now() < end:
         for attack in attacks:
