@@ -1,8 +1,14 @@
 #include "launch/failure.hpp"
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <cstdlib>
+#include <ctime>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "base/file.hpp"
 #include "base/log.hpp"
 #include "ddprun/error.hpp"
 #include "launch/job_folder.hpp"
@@ -29,6 +35,22 @@ std::optional<Failure> read(const std::string& path) try {
   throw Error(ExitCode::failure, path + ": not a failure record");
 }
 
+// torchrun shows the errors in these files. Format: torch.distributed.elastic's ErrorHandler; without py_callstack,
+// which torchrun would show instead of the message. torchrun takes the rank with the smallest time, in whole seconds,
+// for the cause. So a rank that fails because of another rank writes a later time.
+void write_torchrun_error(ExitCode code, const std::string& message) {
+  const char* path = std::getenv("TORCHELASTIC_ERROR_FILE");
+  if (path == nullptr || *path == '\0') return;
+  const std::time_t time = std::time(nullptr) + (code == ExitCode::peer ? 1 : 0);
+  const nlohmann::json error = {
+      {"message", {{"message", message}, {"extraInfo", {{"timestamp", std::to_string(time)}}}}}};
+  try {
+    replace_file(path, error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  } catch (const Error& failed) {
+    log::warning(failed.what());  // the message itself goes to stderr
+  }
+}
+
 }  // namespace
 
 std::optional<Failure> failure_of(const std::string& job_dir, int rank) {
@@ -51,6 +73,7 @@ void report_failure(const std::string& job_dir, int rank, ExitCode code, const s
 }
 
 ExitCode report_failure(ExitCode code, const std::string& message) {
+  write_torchrun_error(code, message);
   const char* job_dir = std::getenv("DDPRUN_JOB_DIR");
   const char* rank = std::getenv("DDPRUN_RANK");
   if (job_dir != nullptr && rank != nullptr) {

@@ -27,7 +27,8 @@ inline auto fields(Failure& failure) {  // for ByteWriter and ByteReader
 void report_failure(const std::string& job_dir, int rank, ExitCode code, const std::string& message) noexcept;
 
 // Reports a failure of this process: to our own launcher if it is one of its ranks (the launcher prints the first cause
-// once, at the end), otherwise to stderr. Returns `code`.
+// once, at the end), otherwise to stderr; and to the file TORCHELASTIC_ERROR_FILE if torchrun names one. Returns
+// `code`.
 ExitCode report_failure(ExitCode code, const std::string& message);
 
 // What `rank` reported: the first report if there are several. Nothing without a report. Throws Error(failure) if the

@@ -185,9 +185,12 @@ TEST_CASE("a rank that nobody joins ends with one line, of rank 0 and of another
     CAPTURE(rank);
     auto environment = place.environment();
     environment.insert(environment.end(), {"WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "RANK=" + rank,
-                                           "MASTER_PORT=" + std::to_string(free_port())});
+                                           "MASTER_PORT=" + std::to_string(free_port()),
+                                           "TORCHELASTIC_ERROR_FILE=" + (place.folder() / "error.json").string()});
     Process process(place.training(place.config(kExperiment), {"launch.timeout=1s"}), environment);
     const auto result = process.wait(std::chrono::seconds(60));
+    const auto error = nlohmann::json::parse(read_file(place.folder() / "error.json"));
+    CHECK(contains(result.err, error.at("message").at("message").get<std::string>()));
     CHECK(result.code == 4);
     const std::string reason =
         rank == "0" ? "of 2 ranks these did not come: 1" : "cannot reach the store at 127.0.0.1:";
