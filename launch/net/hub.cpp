@@ -27,13 +27,23 @@ void refuse(const Hub::ClientPtr& client, const std::string& reason) {
   client->send(shared_frame(reply(Reply::refused).text(reason)));
 }
 
+// The reply to requests that have waited too long: which of `count` numbers are not there.
+template <class IsThere>
+std::shared_ptr<const std::string> missing(uint64_t count, const IsThere& is_there) {
+  ByteWriter late = reply(Reply::late);
+  for (uint64_t number = 0; number < count; ++number) {
+    if (!is_there(number)) late.number(number);
+  }
+  return shared_frame(late);
+}
+
 }  // namespace
 
 void Hub::handle(const ClientPtr& client, std::string_view bytes, Clock::time_point now) {
   ByteReader reader(bytes);
   const auto deadline = [&] { return now + milliseconds(std::min(reader.number(), kMostMilliseconds)); };
   switch (static_cast<Request>(reader.number())) {
-    case Request::exchange: return exchange({client, deadline(), {}}, reader);
+    case Request::exchange: return exchange({client, deadline()}, reader);
     case Request::join: {
       const uint64_t node = reader.number(), nodes = reader.number();
       const auto until = deadline();
@@ -53,42 +63,42 @@ void Hub::handle(const ClientPtr& client, std::string_view bytes, Clock::time_po
   throw std::out_of_range("an unknown request");
 }
 
-void Hub::exchange(Waiter waiter, ByteReader& reader) {
-  const ClientPtr client = waiter.client;
-  std::optional<std::pair<std::string, std::string>> set;
+std::string Hub::Wanted::key(uint64_t rank) const {
+  return ranks ? rank_key(name, rank) : name;
+}
+
+void Hub::exchange(const Waiter& waiter, ByteReader& reader) {
   if (reader.number() != 0) {
-    std::string key = reader.text();
-    set.emplace(std::move(key), reader.text());
-  }
-  while (!reader.empty()) waiter.keys.push_back(reader.text());
-  waiters_.push_back(std::move(waiter));
-  if (set) {
-    const auto [value, is_new] = values_.try_emplace(set->first, Value{std::move(set->second), client->address()});
+    const std::string key = reader.text();
+    const auto [value, is_new] = values_.try_emplace(key, Value{reader.text(), waiter.client->address()});
     if (!is_new) {
-      waiters_.pop_back();
-      return refuse(client, "store: the key \"" + set->first + "\" is set already, by a process at " +
-                                value->second.address + "; each is set once per job: is this rank there twice?");
+      return refuse(waiter.client, "store: the key \"" + key + "\" is set already, by a process at " +
+                                       value->second.address + "; each is set once per job: is this rank there twice?");
     }
   }
+  Wanted wanted;
+  if (!reader.empty()) wanted = {reader.text(), std::nullopt};
+  if (!reader.empty()) wanted.ranks = reader.number();
+  if (wanted.count() > kLargestJob) throw std::out_of_range("a job of too many ranks");
+  waiting_[wanted].waiters.push_back(waiter);
   answer();
 }
 
-// Answers requests whose keys are all set. Most of those that a new key completes want the same keys.
+// Answers the requests whose keys are all set.
 void Hub::answer() {
-  std::shared_ptr<const std::string> values;
-  std::vector<std::string> keys;
-  for (Waiter& waiter : waiters_) {
-    while (waiter.there < waiter.keys.size() && values_.count(waiter.keys[waiter.there]) > 0) ++waiter.there;
-    if (waiter.there < waiter.keys.size()) continue;
-    if (!values || waiter.keys != keys) {
-      ByteWriter writer = reply(Reply::values);
-      for (const std::string& key : waiter.keys) writer.text(values_.at(key).text);
-      values = shared_frame(writer);
-      keys = waiter.keys;
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    auto& [wanted, waiting] = *at;
+    while (waiting.there < wanted.count() && values_.count(wanted.key(waiting.there)) > 0) ++waiting.there;
+    if (waiting.there < wanted.count()) {
+      ++at;
+      continue;
     }
-    waiter.client->send(values);
+    ByteWriter writer = reply(Reply::values);
+    for (uint64_t rank = 0; rank < wanted.count(); ++rank) writer.text(values_.at(wanted.key(rank)).text);
+    const auto values = shared_frame(writer);
+    for (const Waiter& waiter : waiting.waiters) waiter.client->send(values);
+    at = waiting_.erase(at);
   }
-  std::erase_if(waiters_, [](const Waiter& waiter) { return waiter.there == waiter.keys.size(); });
 }
 
 std::optional<uint64_t> Hub::node_of(const ClientPtr& client) const {
@@ -130,7 +140,7 @@ void Hub::refuse_second(const ClientPtr& client, uint64_t node, const Node& firs
 
 void Hub::start(Clock::time_point now) {
   values_.clear();
-  waiters_.clear();
+  waiting_.clear();
   joined_ = std::move(joining_);
   joining_.clear();
   broken_ = false;
@@ -154,7 +164,9 @@ void Hub::pass_on(const ClientPtr& client, const std::string& text, bool only_no
 }
 
 void Hub::lose(const ClientPtr& client, bool silent) {
-  std::erase_if(waiters_, [&](const Waiter& waiter) { return waiter.client == client; });
+  for (auto& [wanted, waiting] : waiting_) {
+    std::erase_if(waiting.waiters, [&](const Waiter& waiter) { return waiter.client == client; });
+  }
   std::erase_if(joining_, [&](const auto& entry) { return entry.second.client == client; });
   const auto rank = node_of(client);
   if (!rank) return;
@@ -163,24 +175,27 @@ void Hub::lose(const ClientPtr& client, bool silent) {
   const auto lost = shared_frame(reply(Reply::lost).number(*rank).number(silent));
   for (const auto& [other, node] : joined_) node.client->send(lost);
   const auto failed = shared_frame(reply(Reply::failed).text("lost " + client->address()));
-  for (const Waiter& waiter : waiters_) waiter.client->send(failed);
-  waiters_.clear();
+  for (const auto& [wanted, waiting] : waiting_) {
+    for (const Waiter& waiter : waiting.waiters) waiter.client->send(failed);
+  }
+  waiting_.clear();
 }
 
 void Hub::sweep(Clock::time_point now) {
-  std::erase_if(waiters_, [&](const Waiter& waiter) {
-    if (waiter.deadline > now) return false;
-    ByteWriter late = reply(Reply::late);
-    for (std::size_t at = waiter.there; at < waiter.keys.size(); ++at) {
-      if (values_.count(waiter.keys[at]) == 0) late.number(at);
-    }
-    waiter.client->send(shared_frame(late));
-    return true;
-  });
+  for (auto& [wanted, waiting] : waiting_) {
+    const auto is_there = [&, &keys = wanted](uint64_t rank) { return values_.count(keys.key(rank)) > 0; };
+    std::shared_ptr<const std::string> late;  // made once: with thousands of ranks it is long
+    std::erase_if(waiting.waiters, [&, count = wanted.count()](const Waiter& waiter) {
+      if (waiter.deadline > now) return false;
+      if (!late) late = missing(count, is_there);
+      waiter.client->send(late);
+      return true;
+    });
+  }
   const auto is_late = [&](const auto& entry) { return entry.second.time <= now; };
-  ByteWriter missing = reply(Reply::late);
-  for (uint64_t node = 0; !joining_.empty() && node < nodes_; ++node) {
-    if (joining_.count(node) == 0) missing.number(node);
+  std::shared_ptr<const std::string> absent;
+  if (std::any_of(joining_.begin(), joining_.end(), is_late)) {
+    absent = missing(nodes_, [&](uint64_t node) { return joining_.count(node) > 0; });
   }
   std::erase_if(joining_, [&](const auto& entry) {
     if (!is_late(entry)) return false;
@@ -188,7 +203,7 @@ void Hub::sweep(Clock::time_point now) {
     if (is_running(node)) {
       refuse_second(joining.client, node, joined_.at(node));
     } else {
-      joining.client->send(shared_frame(missing));
+      joining.client->send(absent);
     }
     return true;
   });

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -50,11 +51,21 @@ class Hub {
     std::string text;
     std::string address;  // of the process that has set it
   };
+  // The keys of so many ranks, as rank_key() names them; without a number, the key `name` itself.
+  struct Wanted {
+    std::string name;
+    std::optional<uint64_t> ranks = 0;
+    auto operator<=>(const Wanted&) const = default;
+    uint64_t count() const { return ranks.value_or(1); }
+    std::string key(uint64_t rank) const;
+  };
   struct Waiter {
     ClientPtr client;
     Clock::time_point deadline;
-    std::vector<std::string> keys;
-    std::size_t there = 0;  // so many of the keys, from the first one, are set
+  };
+  struct Waiting {
+    uint64_t there = 0;  // so many of the keys, from the first one, are set
+    std::vector<Waiter> waiters;
   };
   struct Node {
     ClientPtr client;
@@ -62,7 +73,7 @@ class Hub {
     Clock::time_point time;  // of a joined node: of its last message; of a joining node: its deadline
   };
 
-  void exchange(Waiter waiter, ByteReader& reader);
+  void exchange(const Waiter& waiter, ByteReader& reader);
   void answer();
   void join(const ClientPtr& client, uint64_t node, uint64_t nodes, std::string info, Clock::time_point deadline,
             Clock::time_point now);
@@ -74,7 +85,7 @@ class Hub {
   std::optional<uint64_t> node_of(const ClientPtr& client) const;
 
   std::map<std::string, Value> values_;
-  std::vector<Waiter> waiters_;
+  std::map<Wanted, Waiting> waiting_;  // all ranks of an allgather want the same
 
   uint64_t nodes_ = 0;   // that must join
   uint64_t starts_ = 0;  // how often all nodes have joined

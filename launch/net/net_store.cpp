@@ -37,10 +37,9 @@ class NetStore : public Store {
 
   std::vector<std::string> allgather(const std::string& name, int rank, int size, std::string_view value,
                                      milliseconds timeout) override {
-    const auto key = [&](int of) { return name + "/" + std::to_string(of); };
-    ByteWriter message = exchange(timeout).number(1).text(key(rank)).text(value);
-    for (int each = 0; each < size; ++each) message.text(key(each));
-    const std::string payload = call(message, timeout);
+    const std::string mine = rank_key(name, static_cast<uint64_t>(rank));
+    const std::string payload = call(
+        exchange(timeout).number(1).text(mine).text(value).text(name).number(static_cast<uint64_t>(size)), timeout);
     ByteReader reader(payload);
     if (reply_kind(reader) == Reply::late) throw_missing_ranks(name, size, timeout, missing_ranks(reader));
     std::vector<std::string> values;

@@ -27,18 +27,25 @@ inline constexpr std::size_t kHeaderBytes = 4;       // of a frame
 inline constexpr uint32_t kLongestFrame = 64 << 20;  // of a client; the values that it wants may be longer together
 
 enum class Request : uint64_t {
-  exchange,  // milliseconds; 0, or 1 and key and value to set; wanted keys -> values, late, refused or failed
-  join,      // node, nodes, milliseconds, info -> started, late or refused; then events follow
-  event,     // text, from a node that has joined: passed on to all nodes
-  report,    // text, from a node that has joined: passed on to node 0
-  ping,      // a node is alive -> pong
-  leave,     // a node ends without a failure
-  silence,   // nothing arrives from the server any more: the node is lost
+  // milliseconds; 0, or 1 and key and value to set; then the key that is wanted, or a name and a number of ranks whose
+  // rank_key() are wanted, or nothing -> values, late, refused or failed
+  exchange,
+  join,     // node, nodes, milliseconds, info -> started, late or refused; then events follow
+  event,    // text, from a node that has joined: passed on to all nodes
+  report,   // text, from a node that has joined: passed on to node 0
+  ping,     // a node is alive -> pong
+  leave,    // a node ends without a failure
+  silence,  // nothing arrives from the server any more: the node is lost
 };
 
 // late: the time limit of the request has passed; the numbers of the missing keys or nodes follow. failed: another
 // process of the job was lost meanwhile, with a text.
 enum class Reply : uint64_t { values, late, refused, failed, started, event, lost, pong };
+
+// The key of a rank's value in an allgather.
+inline std::string rank_key(const std::string& name, uint64_t rank) {
+  return name + "/" + std::to_string(rank);
+}
 
 // The beginning of a request.
 inline ByteWriter request(Request kind) {
