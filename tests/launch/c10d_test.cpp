@@ -54,7 +54,7 @@ TEST_CASE("without an agent rank 0 hosts the store, and the ranks meet") {
   }
 }
 
-TEST_CASE("ranks with different world sizes are told so at once") {
+TEST_CASE("ranks with different world sizes are refused with both sizes") {
   const FreePort port(true);
   const Process first({C10D_RANK, "meet"}, place(0, 2, port.number));
   const auto result = Process({C10D_RANK, "meet"}, place(1, 3, port.number)).wait(std::chrono::seconds(60));
