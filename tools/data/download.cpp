@@ -59,13 +59,16 @@ struct Download {
       if (reason.empty()) return finish(locked);
       reasons += (reasons.empty() ? "" : "; ") + url + ": " + reason;
     }
-    if (bytes() == 0) fs::remove(part);
+    drop_empty_part();
     throw Error(ExitCode::failure, "cannot download " + file.name + ": " + reasons +
                                        "; try --mirror URL, or put the file into " + folder + " by hand");
   }
 
  private:
   int64_t bytes() const { return static_cast<int64_t>(fs::file_size(part)); }
+  void drop_empty_part() const {
+    if (bytes() == 0) fs::remove(part);
+  }
 
   // Locks the part against other fetches. Nothing if the owner of the lock has renamed or deleted the part meanwhile.
   UniqueFd lock() const {
@@ -116,7 +119,10 @@ struct Download {
   // Appends what the part misses. Returns curl's words if it fails.
   std::string run_curl(const std::string& url) const {
     const std::string curl = console::find_program("curl");
-    if (curl.empty()) throw Error(ExitCode::failure, "curl is not installed: apt-get install curl");
+    if (curl.empty()) {
+      drop_empty_part();
+      throw Error(ExitCode::failure, "curl is not installed: apt-get install curl");
+    }
     tools::ProcessPlan plan;
     plan.echo = console::terminal_columns() > 0;
     plan.log = part + ".log";
@@ -153,7 +159,7 @@ struct Download {
     if (!end.was_asked()) return reason;
     const std::string word = end.code() == ExitCode::interrupted ? "interrupted" : "terminated";
     const int64_t kept = bytes();
-    if (kept == 0) fs::remove(part);
+    drop_empty_part();
     throw Error(end.code(), kept == 0 ? word
                                       : word + ": " + part + " holds " + human_bytes(kept) + " of " +
                                             human_bytes(file.bytes) + "; the same command resumes from there");

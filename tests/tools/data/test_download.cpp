@@ -149,5 +149,6 @@ TEST_CASE("without curl the error says what to install") {
   const std::string path = std::getenv("PATH");
   setenv("PATH", "/nowhere", 1);
   CHECK(fetching.from({"plain"}) == "1: curl is not installed: apt-get install curl");
+  CHECK(fetching.file.names().empty());
   setenv("PATH", path.c_str(), 1);
 }
