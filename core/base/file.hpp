@@ -39,7 +39,6 @@ class OutputFile {
   void close();
 
   const std::string& path() const { return path_; }
-  int fd() const { return fd_; }
 
  private:
   std::string path_;
