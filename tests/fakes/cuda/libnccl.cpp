@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <future>
 #include <thread>
 
@@ -62,6 +63,16 @@ std::string of(size_t count, int type, int op, cudaStream_t stream) {
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "-" : value;
+}
+
+// As NCCL reports it about TUNING: on the first of several ranks, in a file for each process.
+void report(size_t bytes, const ncclComm& comm) {
+  std::string path = variable("NCCL_DEBUG_FILE");
+  if (variable("NCCL_DEBUG_SUBSYS") != "TUNING" || path == "-" || comm.rank != 0 || comm.size == 1) return;
+  if (const size_t at = path.find("%p"); at != std::string::npos) path.replace(at, 2, std::to_string(::getpid()));
+  static std::ofstream file(path);
+  file << "host:1:1 [0] NCCL INFO AllReduce: " << bytes << " Bytes -> Algo " << comm.algorithm
+       << " proto LL channel{Lo..Hi}={0..1}" << std::endl;
 }
 
 // Memory of this rank: what it contributes, and what it gets.
@@ -229,6 +240,7 @@ ncclResult_t ncclCommDeregister(ncclComm_t, void*) {
 ncclResult_t ncclAllReduce(const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream) {
   const size_t bytes = count * nccl::size_of(type);
+  report(bytes, *comm);
   return collective("AllReduce", count, type, op, comm, stream, {send, bytes, recv, bytes},
                     [=](const Texts& parts) { return Texts(parts.size(), nccl::reduced(parts, count, type, op)); });
 }
