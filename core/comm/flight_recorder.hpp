@@ -1,4 +1,5 @@
-// The last collectives of a rank, kept in memory so that they can be written to a file when the job fails or hangs.
+// The last collectives of a rank, kept in memory, and their file: collectives-rank<N>.json, written when a job fails or
+// gets SIGUSR2.
 #pragma once
 
 #include <array>
@@ -7,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "comm/call.hpp"
@@ -55,5 +57,22 @@ class FlightRecorder {
   mutable std::mutex mutex_;
   std::array<RecordedCall, kCapacity> ring_{};  // `start` by the steady clock; number 0: empty
 };
+
+// The file of one rank. "" and -1: not known.
+struct RankCollectives {
+  int64_t rank = 0, world = 1;
+  std::string host{};
+  int64_t pid = -1;
+  std::string backend{};
+  std::string reason{};               // why it was written: "SIGUSR2", ...
+  double written = 0;                 // when: seconds since 1970
+  std::vector<RecordedCall> calls{};  // oldest first
+};
+
+constexpr const char* kCollectivesPrefix = "collectives-rank";  // then the rank and ".json"
+std::string collectives_path(const std::string& run_dir, int64_t rank);
+
+// Writes the file, or replaces it. Throws Error(failure).
+void write_collectives(const std::string& run_dir, const RankCollectives& collectives);
 
 }  // namespace ddprun::comm

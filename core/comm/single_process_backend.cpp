@@ -18,7 +18,6 @@ class SingleProcessBackend final : public CommBackend {
                      .cuda = true,
                      .blocking = true,
                      .stream_ordered = true,
-                     .capture = true,
                      .alloc = false,
                      .reduce_scatter = true,
                      .alloc_memory = Memory::host,

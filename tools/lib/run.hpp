@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/rank_collectives.hpp"
+#include "comm/flight_recorder.hpp"
 #include "ddprun/records.hpp"
 
 namespace ddprun::tools {

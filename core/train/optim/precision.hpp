@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "comm/group.hpp"
-#include "ddprun/autocast.hpp"
+#include "ddprun/amp.hpp"
 #include "ddprun/records.hpp"
 
 namespace ddprun::train {
