@@ -24,7 +24,6 @@ std::string describe(const Capabilities& capabilities) {
   add(capabilities.cuda, "cuda");
   add(capabilities.blocking, "blocking");
   add(capabilities.stream_ordered, "stream-ordered");
-  add(capabilities.capture, "capture");
   add(capabilities.alloc, "alloc");
   text += "; algorithms auto";
   for (const AlgorithmInfo& algorithm : capabilities.algorithms) text += " " + algorithm.name;

@@ -1,6 +1,6 @@
 # What `cmake --install` puts into a prefix, and what `find_package(ddprun)` finds there: bin/ddprun, bin/ddprun-<tool>,
 # libexec/ (programs that tools start), lib/libddprun.so, lib/libddprun_sdk.a (which plugins link),
-# lib/libddprun_cuda_graph.so (if CUDA's headers are available), lib/ddprun/v1/ (the plugins), share/ddprun/ (files that
+# lib/ddprun/v1/ (the plugins), share/ddprun/ (files that
 # draw reports, templates of plugins), include/ddprun/, lib/cmake/ddprun/, lib/pkgconfig/ and share/doc/ddprun/. All
 # paths between them are relative; only Torch's folder is absolute.
 # Included last, because it needs all targets.
@@ -16,7 +16,7 @@ get_property(helpers GLOBAL PROPERTY DDPRUN_HELPERS)
 add_custom_target(tools DEPENDS ${tools} ${helpers})
 add_custom_target(product DEPENDS runtime tools ddprun_charts)
 
-foreach(target ddprun libddprun ddprun_cuda_graph)
+foreach(target ddprun libddprun)
   if(TARGET ${target})
     add_dependencies(runtime ${target})
     install(TARGETS ${target} RUNTIME DESTINATION bin LIBRARY DESTINATION lib)

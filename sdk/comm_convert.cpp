@@ -32,7 +32,6 @@ Capabilities capabilities_of(uint64_t declared, const ddprun_comm_algorithm* alg
                             .cuda = has(DDPRUN_CAP_CUDA),
                             .blocking = has(DDPRUN_CAP_BLOCKING),
                             .stream_ordered = has(DDPRUN_CAP_STREAM_ORDERED),
-                            .capture = has(DDPRUN_CAP_STREAM_ORDERED) && has(DDPRUN_CAP_CAPTURE),
                             .alloc = has(DDPRUN_CAP_ALLOC),
                             .reduce_scatter = has(DDPRUN_CAP_REDUCE_SCATTER),
                             .alloc_memory = has(DDPRUN_CAP_HOST) ? Memory::host : Memory::cuda,

@@ -90,36 +90,9 @@ class Check {
     if (local_ranks_ > 0) fits("launch.nproc", local_ranks_);  // auto: as many ranks as devices
   }
 
-  void check_cuda_graph() {
-    const std::string key = "train.cuda_graph";
-    if (!e_.train.cuda_graph) return;
-    refuse(e_.launch.device != "cuda", {key, "launch.device"},
-           "needs launch.device = \"cuda\"; set it to false on a CPU");
-    refuse(e_.strategy.kind == "dp", {key, "strategy.kind"},
-           "is for strategies \"single\" and \"ddp\": the threads of \"dp\" cannot be recorded; set it to false");
-    refuse(!e_.optimizer.fused, {key, "optimizer.fused"},
-           "needs optimizer.fused = true, which takes its numbers from the GPU");
-    refuse(ddp_ && e_.strategy.zero > 0, {key, "strategy.zero", "strategy.kind"},
-           "cannot replay the optimizer of strategy.zero = 1; set strategy.zero to 0, or this to false");
-    refuse(ddp_ && (!e_.data.batch_weights.empty() || e_.data.balance_steps > 0),
-           {key, "data.batch_weights", "data.balance_steps", "strategy.kind"},
-           "needs an equal part of each step for all ranks; leave out data.batch_weights and data.balance_steps, or "
-           "set it to false");
-    refuse(ddp_ && e_.strategy.find_unused_parameters, {key, "strategy.find_unused_parameters", "strategy.kind"},
-           "cannot record the exchange of strategy.find_unused_parameters; set one of the two to false");
-    refuse((e_.train.check_gradients == "stop" || e_.train.check_gradients == "skip"), {key, "train.check_gradients"},
-           "cannot record the check of train.check_gradients; set that to \"off\", or this to false");
-    refuse(e_.log.parity_steps > 0, {key, "log.parity_steps"},
-           "leaves log.parity_steps no gradients to look at; leave those out, or set it to false");
-    refuse(!e_.log.trace_steps.empty(), {key, "log.trace_steps"},
-           "leaves log.trace_steps no operations to trace; leave those out, or set it to false");
-  }
-
   void check_sync_batch_norm() {
     const std::string key = "model.sync_batch_norm";
     if (!e_.model.sync_batch_norm || !ddp_) return;
-    refuse(e_.train.cuda_graph, {key, "train.cuda_graph"},
-           "waits for the other ranks within forward, which a CUDA graph cannot record; set one of the two to false");
     refuse(e_.data.last == "exact", {key, "data.last"},
            "needs samples on every rank in every step; use data.last = \"pad\" or \"drop\"");
     refuse((!e_.data.batch_weights.empty() || e_.data.balance_steps > 0),
@@ -136,8 +109,6 @@ class Check {
     refuse(ranks > 0 && e_.faults.rank >= ranks, {"faults.rank", "launch.nproc", "strategy.kind"},
            "the run has " + std::to_string(ranks) +
                (ranks == 1 ? " rank, 0" : " ranks, from 0 to " + std::to_string(ranks - 1)));
-    refuse(e_.train.cuda_graph, {"faults.kind", "train.cuda_graph"},
-           "needs steps that are not replayed as a CUDA graph; set train.cuda_graph to false");
   }
 
  private:
@@ -165,7 +136,6 @@ void check_together(const Experiment& experiment, std::optional<int64_t> ranks, 
   check.check_batches();
   check.check_schedule();
   check.check_gpus();
-  check.check_cuda_graph();
   check.check_sync_batch_norm();
   check.check_fault();
 }

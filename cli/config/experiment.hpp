@@ -109,7 +109,6 @@ struct Experiment {
     bool channels_last = false;
     bool cudnn_benchmark = false;
     bool deterministic = false;
-    bool cuda_graph = false;
     int64_t accumulate = 1;
     double clip_norm = 0;
     std::string check_gradients = "auto";

@@ -123,7 +123,6 @@ const std::vector<Key>& keys() {
       DDPRUN_KEY(train.channels_last, kFlag),
       DDPRUN_KEY(train.cudnn_benchmark, kFlag, .user = kGpu),
       DDPRUN_KEY(train.deterministic, kFlag),
-      DDPRUN_KEY(train.cuda_graph, kFlag, .user = kGpu),
       DDPRUN_KEY(train.accumulate, integer("1")),
       DDPRUN_KEY(train.clip_norm, number("0")),
       DDPRUN_KEY(train.check_gradients, choice("auto|stop|skip|off")),

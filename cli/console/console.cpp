@@ -47,7 +47,6 @@ void add_split(Table& table, const record::Summary& summary) {
   detail("gather", summary.split.gather);
   detail("reduce", summary.split.reduce);
   part("optimizer", summary.split.optimizer);
-  part("CUDA graph", summary.split.graph);
   part("other", std::max(rest, 0.0));
 }
 

@@ -143,12 +143,6 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
     }
     if (const auto error = comm::memory_error(*made.comm->table, memory, staged)) {
       errors.add({ExitCode::plugin, config::error(sources, "comm.backend", *error)});
-    } else if (experiment.train.cuda_graph && !comm::capabilities_of(*made.comm->table).capture) {
-      errors.add(
-          {ExitCode::usage,
-           config::error(sources, "train.cuda_graph",
-                         "needs a backend whose collectives can be part of a CUDA graph, and those of \"" +
-                             experiment.comm.backend + "\" cannot; use comm.backend = \"nccl\", or set it to false")});
     }
   }
   collect(errors, sources, "model.name", [&] {

@@ -34,13 +34,6 @@ void compare_identities(const Assembly& assembly, Store& store, const launch::Wo
 void join_backend(const Assembly& assembly, const launch::World& world, const Rendezvous& rendezvous,
                   Connections& connections) {
   const auto& settings = assembly.experiment().comm;
-  if (settings.check != "off" && !world.on_one_host() && assembly.experiment().train.cuda_graph) {
-    throw Error(ExitCode::usage,
-                config::error(assembly.loaded.sources, "comm.check",
-                              "uses the backend to compare calls if the ranks are on several hosts or another launcher "
-                              "has started them, and a CUDA graph cannot record that; set it to \"off\", or "
-                              "train.cuda_graph = false"));
-  }
   const comm::JoinOptions how{.deadline = config::milliseconds(settings.timeout),
                               .algorithm = settings.algorithm,
                               .deterministic = assembly.experiment().train.deterministic,

@@ -116,7 +116,6 @@ void place_models(Assembly& assembly, const std::vector<torch::Device>& devices)
   }
   if (!on_gpus(assembly.experiment())) return;
   at::globalContext().setBenchmarkCuDNN(assembly.experiment().train.cudnn_benchmark);
-  if (assembly.experiment().train.cuda_graph) train::leave_default_stream(assembly.device());
   assembly.model->module().to(assembly.device());
   auto replica = assembly.replicas.begin();
   for (std::size_t number = 1; number < devices.size(); ++number) (*replica++)->module().to(devices[number]);

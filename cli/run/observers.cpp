@@ -5,8 +5,6 @@
 #include <cmath>
 
 #include "base/file.hpp"
-#include "cuda/driver.hpp"
-#include "cuda/nvml.hpp"
 #include "launch/net/address.hpp"
 #include "launch/signals.hpp"
 #include "record/event_file.hpp"
@@ -69,39 +67,25 @@ class EventWriter final : public train::Observer {
 class GpuWatch final : public train::Observer {
  public:
   GpuWatch(const std::vector<torch::Device>& gpus, record::Recorder& recorder, int64_t log_every)
-      : recorder_(recorder), log_every_(log_every) {
-    for (const torch::Device gpu : gpus) {
-      gpus_.push_back({gpu, cuda::gpus().at(static_cast<std::size_t>(gpu.index())).bus_id});
-      train::reset_peak_memory(gpu);
-    }
+      : gpus_(gpus), recorder_(recorder), log_every_(log_every) {
+    for (const torch::Device gpu : gpus_) train::reset_peak_memory(gpu);
   }
 
   void on_step_end(const record::StepRecord& step, int64_t step_of_epoch, const train::LoopState& state) override {
     if (!is_line_due(log_every_, step_of_epoch, state.train.steps())) return;
-    for (const Watched& gpu : gpus_) {
-      const cuda::GpuSample sample = nvml_.sample(gpu.bus_id);
-      const train::GpuMemory peak = train::peak_memory(gpu.device);
+    for (const torch::Device gpu : gpus_) {
+      const train::GpuMemory peak = train::peak_memory(gpu);
       record::GpuRecord record;
       record.step = step.step;
-      record.device = gpu.device.index();
+      record.device = gpu.index();
       record.allocated = peak.allocated;
       record.reserved = peak.reserved;
-      record.utilization = sample.utilization;
-      record.memory_used = sample.memory_used;
-      record.temperature = sample.temperature;
-      record.power = sample.power;
       recorder_.gpu(record);
     }
   }
 
  private:
-  struct Watched {
-    torch::Device device;
-    std::string bus_id;
-  };
-
-  std::vector<Watched> gpus_;
-  const cuda::Nvml nvml_;
+  const std::vector<torch::Device> gpus_;
   record::Recorder& recorder_;
   const int64_t log_every_;
 };

@@ -127,7 +127,6 @@ std::unique_ptr<Session> make_session(Assembly& assembly, Connections& connectio
   }
   session.sync = make_sync(assembly, connections);
   add_checkpoints(session, assembly, folder, world);
-  session.graph = make_graph(assembly);
   session.strategy = make_strategy(assembly, connections.ranks, session.sync.get());
   session.trainer = std::make_unique<train::TrainingLoop>(train::TrainerDeps{
       .model = *assembly.model,
@@ -142,7 +141,6 @@ std::unique_ptr<Session> make_session(Assembly& assembly, Connections& connectio
       .policies = make_policies(session, assembly, world),
       .plan = {experiment.train.epochs, experiment.train.steps, experiment.train.evaluate},
       .step = step_options(assembly.loaded, world.size, session.loaders.train->steps()),
-      .graph = session.graph.get(),
   });
   return made;
 }

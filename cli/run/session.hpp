@@ -11,7 +11,6 @@
 #include "cli/run/run_folder.hpp"
 #include "cli/run/training_data.hpp"
 #include "record/recorder.hpp"
-#include "train/device/device_graph.hpp"
 #include "train/loop/agreement.hpp"
 #include "train/loop/checkpointing.hpp"
 #include "train/loop/parity.hpp"
@@ -36,7 +35,6 @@ struct Session {
   std::unique_ptr<train::Tracer> tracer;
   std::vector<std::unique_ptr<train::Observer>> observers;  // further ones
   std::vector<std::unique_ptr<train::Policy>> policies;     // further ones
-  std::unique_ptr<train::DeviceGraph> graph;                // must be destroyed before the backend
   std::unique_ptr<train::Strategy> strategy;
   std::unique_ptr<Trainer> trainer;
 };

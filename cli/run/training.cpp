@@ -116,11 +116,6 @@ void synchronize_batch_norm(const Assembly& assembly, const Connections& connect
   });
 }
 
-std::unique_ptr<train::DeviceGraph> make_graph(const Assembly& assembly) {
-  if (!assembly.experiment().train.cuda_graph) return nullptr;
-  return config::at_key(assembly.loaded.sources, "train.cuda_graph", train::make_device_graph);
-}
-
 std::unique_ptr<train::Strategy> make_strategy(const Assembly& assembly, const comm::Group& ranks,
                                                train::GradientSync* sync) {
   const config::Experiment& experiment = assembly.experiment();
@@ -131,7 +126,7 @@ std::unique_ptr<train::Strategy> make_strategy(const Assembly& assembly, const c
     return train::dp_strategy(*assembly.model, others);
   }
   if (sync == nullptr) return train::single_strategy(*assembly.model);
-  return train::ddp_strategy(*assembly.model, ranks, *sync, {strategy.hash_every, experiment.train.cuda_graph});
+  return train::ddp_strategy(*assembly.model, ranks, *sync, strategy.hash_every);
 }
 
 }  // namespace ddprun::run

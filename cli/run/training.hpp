@@ -6,7 +6,6 @@
 
 #include "cli/run/assembly.hpp"
 #include "cli/run/connections.hpp"
-#include "train/device/device_graph.hpp"
 #include "train/loop/step_runner.hpp"
 #include "train/loop/strategy.hpp"
 #include "train/optim/optimizers.hpp"
@@ -37,9 +36,6 @@ std::unique_ptr<train::GradientSync> make_sync(const Assembly& assembly, const C
 // With model.sync_batch_norm under ddp: converts the model's BatchNorm modules to these ranks. Throws
 // Error(usage) that names the key and a module that cannot be converted.
 void synchronize_batch_norm(const Assembly& assembly, const Connections& connections);
-
-// If train.cuda_graph is on; otherwise null. Throws Error(plugin) that names the key if this build does not support it.
-std::unique_ptr<train::DeviceGraph> make_graph(const Assembly& assembly);
 
 // `sync` is that of make_sync(). All arguments must outlive the result.
 std::unique_ptr<train::Strategy> make_strategy(const Assembly& assembly, const comm::Group& ranks,

@@ -87,9 +87,6 @@ void require_capabilities(const File& file, const ddprun_comm_plugin& table) {
   if (has(DDPRUN_CAP_BLOCKING) && has(DDPRUN_CAP_STREAM_ORDERED)) {
     refuse(file, "contradiction: capabilities has both DDPRUN_CAP_BLOCKING and DDPRUN_CAP_STREAM_ORDERED");
   }
-  if (has(DDPRUN_CAP_CAPTURE) && !has(DDPRUN_CAP_STREAM_ORDERED)) {
-    refuse(file, "incomplete: capabilities has DDPRUN_CAP_CAPTURE without DDPRUN_CAP_STREAM_ORDERED");
-  }
 }
 
 void require_algorithm(const File& file, const ddprun_comm_algorithm& algorithm, const std::string& which,

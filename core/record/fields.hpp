@@ -24,7 +24,6 @@ void for_each_field(Step& record, Field field) {
   field("backward", record.backward);
   field("comm", record.comm);
   field("optimizer", record.optimizer);
-  field("graph", record.graph);
   field("total", record.total);
   field("throughput", record.throughput);
   field("scatter", record.scatter);
@@ -43,10 +42,6 @@ void for_each_field(Gpu& record, Field field) {
   field("device", record.device);
   field("allocated", record.allocated);
   field("reserved", record.reserved);
-  field("utilization", record.utilization);
-  field("memory_used", record.memory_used);
-  field("temperature", record.temperature);
-  field("power", record.power);
 }
 
 template <class Epoch, class Field>
@@ -90,7 +85,6 @@ void for_each_field(Whole& summary, Field field) {
   field("split.backward", summary.split.backward);
   field("split.comm", summary.split.comm);
   field("split.optimizer", summary.split.optimizer);
-  field("split.graph", summary.split.graph);
   field("split.scatter", summary.split.scatter);
   field("split.replicate", summary.split.replicate);
   field("split.gather", summary.split.gather);

@@ -19,7 +19,6 @@ void RunTotals::add(const StepRecord& step) {
   add_known(sums.backward, step.backward);
   add_known(sums.comm, step.comm);
   add_known(sums.optimizer, step.optimizer);
-  add_known(sums.graph, step.graph);
   sums.total += step.total;
   add_known(sums.scatter, step.scatter);
   add_known(sums.replicate, step.replicate);
@@ -37,7 +36,7 @@ Summary RunTotals::summary(int64_t steps, double samples) const {
   summary.avg_data_time = sums.data / count;
   summary.split = {sums.forward / count,   sums.backward / count, kAbsent,
                    sums.optimizer / count, sums.scatter / count,  sums.replicate / count,
-                   sums.gather / count,    sums.reduce / count,   sums.graph / count};
+                   sums.gather / count,    sums.reduce / count};
   return summary;
 }
 

@@ -36,12 +36,6 @@ cudaStream_t stream_of(const Collective& call) {
   return static_cast<cudaStream_t>(call.stream);
 }
 
-bool is_captured(cudaStream_t stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  check("the state of the stream", cudaStreamIsCapturing(stream, &status));
-  return status != cudaStreamCaptureStatusNone;
-}
-
 }  // namespace
 
 NcclCommunicator::NcclCommunicator(const Host& host)
@@ -82,9 +76,7 @@ Work NcclCommunicator::start(const char* name, Algorithm algorithm, const Collec
     return {*this, nothing_};
   }
   const OnDevice here(device_.ordinal);
-  const bool captured = is_captured(stream_of(call));
   InflightOp& op = session_->acquire();
-  op.is_captured = captured;
   op.name = name;
   op.info = {name_of(algorithm), "nccl"};
   op.stream = stream_of(call);

@@ -40,8 +40,6 @@ struct InflightOp : Request {
   const char* name = "";
   cudaStream_t stream = nullptr;  // the caller's
   bool is_barrier = false;        // a barrier is not on the caller's stream
-  // Recorded into a CUDA graph: its events must not be queried, and the caller must handle errors of a replay.
-  bool is_captured = false;
   bool is_waited = false;
   bool has_ended = false;
   std::optional<Clock::time_point> begun;  // when the GPU reached it; the deadline counts from then

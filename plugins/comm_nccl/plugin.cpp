@@ -27,7 +27,7 @@ constexpr CommPluginInfo kNccl = {
     "nccl",
     "0.1.0",
     kLibrary,
-    DDPRUN_CAP_CUDA | DDPRUN_CAP_STREAM_ORDERED | DDPRUN_CAP_ALLOC | DDPRUN_CAP_CAPTURE | DDPRUN_CAP_REDUCE_SCATTER,
+    DDPRUN_CAP_CUDA | DDPRUN_CAP_STREAM_ORDERED | DDPRUN_CAP_ALLOC | DDPRUN_CAP_REDUCE_SCATTER,
     nccl_backend::kAlgorithms,
     kOptions};
 

@@ -82,15 +82,14 @@ InflightOp& Session::acquire() {
   }
   InflightOp& op = *free_.back();
   free_.pop_back();
-  op.is_barrier = op.is_captured = op.is_waited = op.has_ended = false;
+  op.is_barrier = op.is_waited = op.has_ended = false;
   op.begun.reset();
   return op;
 }
 
 void Session::enter(InflightOp& op) {
   const std::lock_guard lock(mutex_);
-  op.has_ended = op.is_captured;
-  if (!op.is_captured) inflight_.push_back(&op);
+  inflight_.push_back(&op);
 }
 
 void Session::release(InflightOp& op) noexcept {

@@ -177,8 +177,7 @@ TEST_CASE("the numbers of statuses, dtypes, ops, memories and capabilities are t
   CHECK(std::vector<int>{DDPRUN_LOG_DEBUG, DDPRUN_LOG_INFO, DDPRUN_LOG_WARNING, DDPRUN_LOG_ERROR} ==
         std::vector<int>{0, 1, 2, 3});
   CHECK(std::vector<int>{DDPRUN_CAP_HOST, DDPRUN_CAP_CUDA, DDPRUN_CAP_BLOCKING, DDPRUN_CAP_STREAM_ORDERED,
-                         DDPRUN_CAP_ALLOC, DDPRUN_CAP_CAPTURE,
-                         DDPRUN_CAP_REDUCE_SCATTER} == std::vector<int>{1, 2, 4, 8, 16, 32, 64});
+                         DDPRUN_CAP_ALLOC, DDPRUN_CAP_REDUCE_SCATTER} == std::vector<int>{1, 2, 4, 8, 16, 32});
   CHECK(std::vector<int>{DDPRUN_OPTION_TEXT, DDPRUN_OPTION_CHOICE, DDPRUN_OPTION_INTEGER, DDPRUN_OPTION_REAL,
                          DDPRUN_OPTION_FLAG, DDPRUN_OPTION_DURATION, DDPRUN_OPTION_SIZE, DDPRUN_OPTION_NAME,
                          DDPRUN_OPTION_PART,

@@ -19,7 +19,7 @@ import tempfile
 from machine import LIMIT, Machine, ROOT, Result
 import running
 from running import Failed, run
-from speeds import busbw, graphs, speed
+from speeds import busbw, speed
 from systems import train
 
 PICTURES = 'name = "synthetic"\noptions = {{ shape = "{}", classes = 10, samples = {}, test_samples = {} }}'
@@ -193,7 +193,7 @@ def parity(machine):
     yield Result("parity with PyTorch", f"{len(lines) - 1} cases as PyTorch has them", True, {"table": lines})
 
 
-CHECKS = {check.__name__: check for check in (conformance, training, library, parity, speed, graphs, busbw, ucx)}
+CHECKS = {check.__name__: check for check in (conformance, training, library, parity, speed, busbw, ucx)}
 ALWAYS = [name for name in CHECKS if name != "ucx"]  # which wants a library that is not everywhere
 
 

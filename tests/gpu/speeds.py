@@ -1,4 +1,4 @@
-"""The checks that time: training beside PyTorch, steps replayed as CUDA graphs, allreduce beside the loop of nccl-tests."""
+"""The checks that time: training beside PyTorch, allreduce beside the loop of nccl-tests."""
 
 import json
 import math
@@ -49,67 +49,6 @@ def speed(machine):
     text = (f"ResNet-18 224, bf16, channels_last, batch {batch}: {statistics.median(ours):.0f} images/s, PyTorch "
             f"{statistics.median(theirs):.0f}, ratio {ratio:.2f} (wanted {SPEED_WANTED})")
     yield Result("speed, single", text, machine.quick or ratio >= SPEED_WANTED, {"ddprun": ours, "pytorch": theirs})
-
-
-GRAPH = """
-experiment.seed = 1
-launch.device = "cuda"
-launch.nproc = {nproc}
-launch.devices = {devices}
-{more}
-strategy.kind = "{kind}"
-model.name = "resnet18"
-model.options.stem = "small"
-optimizer.name = "sgd"
-optimizer.lr = 0.01
-optimizer.momentum = 0.9
-train.steps = {steps}
-train.evaluate = false
-train.amp = "bf16"
-train.channels_last = true
-train.cuda_graph = {graph}
-[data]
-name = "synthetic"
-options = {{ shape = "3x32x32", classes = 10, samples = {samples} }}
-batch_size = {batch}
-workers = "auto"
-"""
-# Of the mean loss of the first steps that are replayed: the same arithmetic, but for what cuDNN chooses anew in each
-# process. Later on ResNet-18 has made much of that.
-GRAPH_TOLERANCE = 0.02
-EAGER_STEPS = 3  # before the graph is recorded
-
-
-def trained_by(machine, kind, graph, steps):
-    """Samples per second behind the first ten steps, how many steps were replayed, the mean loss of the first ten that a
-    graph would replay."""
-    nproc, devices, more = 1, [0], ""
-    if kind == "ddp":
-        nproc, devices = machine.ranks, machine.devices
-        more = 'comm.backend = "nccl"' + ("\ncomm.options.share_gpu = true" if machine.shares else "")
-    batch = (4 if machine.quick else 32) * nproc
-    config = GRAPH.format(kind=kind, nproc=nproc, devices=devices, more=more, steps=steps, batch=batch,
-                          samples=batch * steps, graph=str(graph).lower())
-    _, rows = train(machine.program("ddprun"), config, machine.folder, LIMIT)
-    timed = rows[10:]
-    rate = batch * len(timed) / sum(row["total"] for row in timed)
-    loss = statistics.fmean(row["loss"] for row in rows[EAGER_STEPS:EAGER_STEPS + 10])
-    return rate, sum("graph" in row for row in rows), loss
-
-
-def graphs(machine):
-    """ResNet-18 on small pictures, by turns with and without graphs: the same losses, and both speeds, not judged."""
-    steps, rounds = (20, 1) if machine.quick else (200, 3)
-    for kind in ["single", "ddp"]:
-        pairs = [(trained_by(machine, kind, False, steps), trained_by(machine, kind, True, steps)) for _ in range(rounds)]
-        eager, graph = ([pair[at][0] for pair in pairs] for at in (0, 1))
-        replayed = [pair[1][1] for pair in pairs]
-        near = all(abs(with_graph[2] - without[2]) <= GRAPH_TOLERANCE * abs(without[2]) for without, with_graph in pairs)
-        text = (f"ResNet-18 32, bf16, {replayed[0]} of {steps} steps replayed: "
-                f"{statistics.median(graph):.0f} images/s, without {statistics.median(eager):.0f}, ratio "
-                f"{ratio_of(graph, eager):.2f}" + ("" if near else "; other losses"))
-        yield Result(f"CUDA graphs, {kind}", text, near and all(count == steps - EAGER_STEPS for count in replayed),
-                     {"graph": graph, "eager": eager})
 
 
 LOOP_CALLS = 20  # of nccl_loop, and of ddprun bench on a GPU, in a sample

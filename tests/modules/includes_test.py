@@ -20,7 +20,7 @@ MAY_INCLUDE = {
     "sdk": "",
     "core/base": "",
     "core/plugin": "core/base",
-    "core/cuda": "core/base",
+    "core/cuda": "",
     "core/record": "core/base",
     "core/checkpoint": "core/base",
     "core/comm": "core/base core/plugin core/record",

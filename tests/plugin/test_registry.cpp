@@ -132,8 +132,6 @@ TEST_CASE("capabilities that cannot be true are refused with the reason") {
   CHECK(comm_error("blocking_and_ordered") ==
         refusal("blocking_and_ordered",
                 "contradiction: capabilities has both DDPRUN_CAP_BLOCKING and DDPRUN_CAP_STREAM_ORDERED"));
-  CHECK(comm_error("capture_only") ==
-        refusal("capture_only", "incomplete: capabilities has DDPRUN_CAP_CAPTURE without DDPRUN_CAP_STREAM_ORDERED"));
 }
 
 TEST_CASE("algorithms that nothing can use are refused with the reason") {

@@ -154,8 +154,7 @@ struct Fit {
                        all_observers,
                        all_policies,
                        {job.epochs, job.steps, job.evaluate},
-                       step,
-                       graph});
+                       step});
     use(loop);
   }
   record::Summary fit(const Job& job, Strategy& strategy, comm::Group ranks = {}) {
@@ -170,12 +169,11 @@ struct Fit {
   }
 
   record::Summary run_single(const Job& job) { return fit(job, *single_strategy(*model)); }
-  record::Summary run_ddp(const Job& job, CommBackend& backend, DdpOptions options = {}) {
+  record::Summary run_ddp(const Job& job, CommBackend& backend, int64_t hash_every = 0) {
     const comm::Group ranks(backend, timeout);
     GradientSync sync(tensors_of(model->module()), ranks, {reducer_options, broadcast_buffers});
     at_reducer(sync.reducer());
-    options.replays = graph != nullptr;
-    return fit(job, *ddp_strategy(*model, ranks, sync, options), ranks);
+    return fit(job, *ddp_strategy(*model, ranks, sync, hash_every), ranks);
   }
   torch::Tensor weights() {
     std::vector<torch::Tensor> flat;
@@ -198,7 +196,6 @@ struct Fit {
   std::function<void(BucketedReducer&)> at_reducer = [](BucketedReducer&) {};
   std::vector<Observer*> observers;  // in addition to `notes`
   std::vector<Policy*> policies;     // in addition to those of the job
-  DeviceGraph* graph = nullptr;
 };
 
 inline Job epochs(int64_t count) {

@@ -119,7 +119,7 @@ Split split_of(const Member& member, bool per_sample) {
   if (member.variant.loaded.experiment.strategy.kind == "single") split.comm = 0;
   if (!per_sample) return split;
   const double steps = static_cast<double>(figures.step_times.size()) / static_cast<double>(figures.samples);
-  for (const PartOfStep& part : parts_of_step({split})) split.*part.member *= steps;
+  for (const PartOfStep& part : kPartsOfStep) split.*part.member *= steps;
   return split;
 }
 
@@ -162,10 +162,6 @@ std::vector<Variant> variants_of(const std::vector<Member>& members) {
 }
 
 }  // namespace
-
-std::vector<Split> splits_of(const Comparison& comparison) {
-  return tools::each(comparison.members, [](const Member& member) { return member.typical.figures.split; });
-}
 
 std::vector<std::string> names_of(const std::vector<Member>& members) {
   return tools::each(members, [](const Member& member) { return member.variant.name; });

@@ -87,9 +87,6 @@ std::string measure_of(const Comparison& comparison);
 // unpaired.
 Ratio ratio_of(const Comparison& comparison, std::size_t over, std::size_t under);
 
-// Of the typical runs of the two members.
-std::vector<Split> splits_of(const Comparison& comparison);
-
 // Computes everything else from the members' runs: typical figures, ratios, verdicts, parity, ceiling, gates.
 void judge(Comparison& comparison, const std::vector<Gate>& gates);
 

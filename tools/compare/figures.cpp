@@ -31,21 +31,19 @@ void require_steps(const tools::Run& run, int64_t warmup_steps) {
                                    " are left out as warm-up; train longer, or lower --warmup-steps");
 }
 
-// `absent`: the time in a step that has no record of this part.
-double average(const Steps& steps, std::size_t first, double StepRecord::*member, double absent = record::kAbsent) {
+double average(const Steps& steps, std::size_t first, double StepRecord::*member) {
   double sum = 0;
-  for (std::size_t i = first; i < steps.size(); ++i) sum += std::isnan(steps[i].*member) ? absent : steps[i].*member;
+  for (std::size_t i = first; i < steps.size(); ++i) sum += steps[i].*member;
   return sum / static_cast<double>(steps.size() - first);
 }
 
 Split split_of(const Steps& steps, std::size_t first) {
   Split split;
   split.data = average(steps, first, &StepRecord::data);
-  split.forward = average(steps, first, &StepRecord::forward, 0);
-  split.backward = average(steps, first, &StepRecord::backward, 0);
-  split.comm = average(steps, first, &StepRecord::comm, 0);
-  split.optimizer = average(steps, first, &StepRecord::optimizer, 0);
-  split.graph = average(steps, first, &StepRecord::graph, 0);
+  split.forward = average(steps, first, &StepRecord::forward);
+  split.backward = average(steps, first, &StepRecord::backward);
+  split.comm = average(steps, first, &StepRecord::comm);
+  split.optimizer = average(steps, first, &StepRecord::optimizer);
   split.other = average(steps, first, &StepRecord::total) - split.total();
   return split;
 }
@@ -94,18 +92,6 @@ std::string share_text(double share) {
 }
 
 }  // namespace
-
-std::vector<PartOfStep> parts_of_step(const std::vector<Split>& splits) {
-  std::vector<PartOfStep> parts = {{"data wait", &Split::data},
-                                   {"forward", &Split::forward},
-                                   {"backward", &Split::backward},
-                                   {"exposed communication", &Split::comm},
-                                   {"optimizer", &Split::optimizer}};
-  const auto replayed = [](const Split& split) { return split.graph > 0; };
-  if (std::any_of(splits.begin(), splits.end(), replayed)) parts.push_back({"CUDA graph", &Split::graph});
-  parts.push_back({"other", &Split::other});
-  return parts;
-}
 
 Figures figures_of(const tools::Run& run, int64_t warmup_steps) {
   require_steps(run, warmup_steps);
@@ -164,12 +150,11 @@ double Split::*lever_of(const std::vector<std::string>& keys_that_differ) {
 
 std::string ceiling_of(const Split& split, double Split::*lever) {
   const double total = split.total();
-  const std::vector<PartOfStep> parts = parts_of_step({split});
-  const PartOfStep largest = std::ranges::max(parts, {}, [&](const PartOfStep& part) { return split.*part.member; });
+  const PartOfStep largest =
+      std::ranges::max(kPartsOfStep, {}, [&](const PartOfStep& part) { return split.*part.member; });
   const double share = split.*lever / total;
-  const std::string name = std::ranges::find(parts, lever, &PartOfStep::member)->name;
+  const std::string name = std::ranges::find(kPartsOfStep, lever, &PartOfStep::member)->name;
   std::string text = share_text(split.*largest.member / total) + " " + largest.name;
-  if (split.graph > 0 && lever != &Split::data) return text + "; the parts of a CUDA graph are not timed";
   if (!(share > 0)) return text + ", no " + name;
   const bool is_largest = largest.member == lever;
   if (!is_largest) text += ", " + share_text(share) + " " + name;
@@ -184,7 +169,7 @@ std::string difference_of(const Split& slower, const Split& faster) {
   constexpr double kLeast = 0.05;
   std::vector<std::pair<double, const char*>> parts;
   double most = 0;
-  for (const PartOfStep& part : parts_of_step({slower, faster})) {
+  for (const PartOfStep& part : kPartsOfStep) {
     parts.emplace_back(slower.*part.member - faster.*part.member, part.name);
     most = std::max(most, std::abs(parts.back().first));
   }

@@ -18,9 +18,8 @@ struct Split {
   double comm = 0;  // exposed communication
   double optimizer = 0;
   double other = 0;
-  double graph = 0;  // steps replayed as a CUDA graph: forward to optimizer, as one part
 
-  double total() const { return data + forward + backward + comm + optimizer + graph + other; }
+  double total() const { return data + forward + backward + comm + optimizer + other; }
   double compute() const { return total() - data - comm; }  // all but the two waits
 };
 
@@ -28,8 +27,9 @@ struct PartOfStep {
   const char* name;  // "data wait"
   double Split::*member;
 };
-// In order; with the graph only if a step of `splits` was replayed.
-std::vector<PartOfStep> parts_of_step(const std::vector<Split>& splits);
+inline constexpr PartOfStep kPartsOfStep[] = {{"data wait", &Split::data},      {"forward", &Split::forward},
+                                              {"backward", &Split::backward},   {"exposed communication", &Split::comm},
+                                              {"optimizer", &Split::optimizer}, {"other", &Split::other}};
 
 // Figures of one run. All except losses, memory and communication count the steps after warm-up of the rank with the
 // largest total step time: in a synchronous step the other ranks wait for it.

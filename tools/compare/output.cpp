@@ -12,9 +12,8 @@ namespace {
 using nlohmann::ordered_json;
 
 ordered_json json_of(const Split& split) {
-  return {{"data", split.data},  {"forward", split.forward},     {"backward", split.backward},
-          {"comm", split.comm},  {"optimizer", split.optimizer}, {"other", split.other},
-          {"graph", split.graph}};
+  return {{"data", split.data}, {"forward", split.forward},     {"backward", split.backward},
+          {"comm", split.comm}, {"optimizer", split.optimizer}, {"other", split.other}};
 }
 
 ordered_json json_of(const Figures& figures) {

@@ -41,7 +41,7 @@ struct Speedup {
 Speedup speedup_of(const Figures& one, const Figures& several, double workers);
 
 // "compute-bound" if compute takes more of the step than all waiting; else by the longest wait: "data-bound" or
-// "communication-bound". "not known" if a CUDA graph is most of the step, because its parts are not known.
+// "communication-bound".
 const char* bound_of(const Split& split);
 
 // The variants with several workers, with their gain over the first one that has one. Empty if there is no such pair.

@@ -87,7 +87,7 @@ Section speed_section(const Comparison& comparison) {
 // One series per part of a step, one group per variant.
 std::vector<BarSeries> parts(const Comparison& comparison, double factor) {
   std::vector<BarSeries> series;
-  for (const PartOfStep& part : parts_of_step(splits_of(comparison))) {
+  for (const PartOfStep& part : kPartsOfStep) {
     std::vector<double> values =
         of_each(comparison, [&](const Figures& f) { return std::max(0.0, f.split.*part.member) * factor; });
     series.push_back({part.name, std::move(values), {}, {}});

@@ -40,13 +40,9 @@ const Row kRows[] = {
     {"speed-up", [](const Figures&, const Speedup& s) { return fmt::format("{:.2f}x", s.speedup); }},
     {"ideal speed-up", [](const Figures&, const Speedup& s) { return fmt::format("{:.2f}x", s.workers); }},
     {"efficiency", [](const Figures&, const Speedup& s) { return percent(s.efficiency(), 1); }},
-    {"compute",
-     [](const Figures& f, const Speedup&) { return f.split.graph > 0 ? "-" : human_time(f.split.compute()); }},
+    {"compute", [](const Figures& f, const Speedup&) { return human_time(f.split.compute()); }},
     {"data wait", [](const Figures& f, const Speedup&) { return human_time(f.split.data); }},
-    {"compute share",
-     [](const Figures& f, const Speedup&) {
-       return f.split.graph > 0 ? "-" : percent(f.split.compute() / f.split.total(), 1);
-     }},
+    {"compute share", [](const Figures& f, const Speedup&) { return percent(f.split.compute() / f.split.total(), 1); }},
     {"data share", [](const Figures& f, const Speedup&) { return percent(f.split.data / f.split.total(), 1); }},
     {"bound", [](const Figures& f, const Speedup&) { return std::string(bound_of(f.split)); }}};
 
@@ -57,7 +53,6 @@ Speedup speedup_of(const Figures& one, const Figures& several, double workers) {
 }
 
 const char* bound_of(const Split& split) {
-  if (split.graph > 0) return split.data >= split.total() / 2 ? "data-bound" : "not known";
   if (split.compute() >= split.data + split.comm) return "compute-bound";
   return split.data >= split.comm ? "data-bound" : "communication-bound";
 }

@@ -105,7 +105,7 @@ report::TitledTable split_table(const Comparison& comparison) {
     }
     table.row(cells);
   };
-  for (const PartOfStep& part : parts_of_step(splits_of(comparison))) {
+  for (const PartOfStep& part : kPartsOfStep) {
     row(part.name, [&](const Figures& figures) { return figures.split.*part.member; });
     if (part.member != &Split::comm) continue;
     for (const char* phase : {"replicate", "scatter", "gather", "reduce"}) {

@@ -89,28 +89,6 @@ void wait_keeps_its_timeout(Context& context) {
   context.ranks().meet();
 }
 
-// Two allreduces of the same memory, so that each replay has one that waits for another; between replays, one that is
-// in no graph. The first one comes before the capture: a library may need set-up that a capture does not allow.
-void capture(Context& context, const std::string& algorithm) {
-  auto& backend = context.shared(algorithm);
-  Reduced vector(context, {.dtype = common_dtype(context.settings(), algorithm), .op = Op::max, .count = 5'000});
-  vector.fill(0);
-  vector.run(backend);
-  context.memory().finish();
-  const auto graph = context.memory().capture([&] {
-    vector.run(backend);
-    vector.run(backend);
-  });
-  for (uint64_t seed = 1; seed <= 3; ++seed) {
-    vector.fill(seed);
-    context.memory().replay(graph);
-    context.judge(vector.fault(), "replay " + std::to_string(seed) + ", ");
-    vector.run(backend);
-    context.memory().finish();
-  }
-  context.wait(backend.barrier());
-}
-
 }  // namespace
 
 void add_request_cases(const World& world, std::vector<Case>& cases) {
@@ -122,16 +100,6 @@ void add_request_cases(const World& world, std::vector<Case>& cases) {
   if (can.blocking || can.stream_ordered || world.size == 1) return;
   cases.push_back({"requests", "requests: test says 1 exactly if wait would return at once", test_is_true});
   cases.push_back({"requests", "requests: wait ends at its own timeout", wait_keeps_its_timeout, kOwnWorld});
-}
-
-void add_graph_cases(const World& world, std::vector<Case>& cases) {
-  const Settings& settings = world.settings;
-  if (!settings.capabilities.capture) return;
-  for (const auto& algorithm : algorithms_of(settings)) {
-    if (!takes(settings, algorithm, common_dtype(settings, algorithm), Op::max)) continue;
-    cases.push_back({"graphs", "allreduces under " + algorithm + " that are captured into a CUDA graph and replayed",
-                     [=](Context& context) { capture(context, algorithm); }});
-  }
 }
 
 }  // namespace ddprun::conformance

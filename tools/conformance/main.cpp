@@ -126,7 +126,7 @@ Settings settings_from(const Arguments& arguments) {
 std::vector<Case> cases_of(const World& world) {
   std::vector<Case> all;
   for (const auto add : {add_collective_cases, add_usage_cases, add_request_cases, add_lifetime_cases,
-                         add_process_cases, add_graph_cases, add_fault_cases}) {
+                         add_process_cases, add_fault_cases}) {
     add(world, all);
   }
   std::erase_if(all, [&](const Case& one) { return !world.settings.checks.chooses(world.name() + ": " + one.name); });

@@ -146,8 +146,6 @@ void add_request_cases(const World& world, std::vector<Case>& cases);
 void add_lifetime_cases(const World& world, std::vector<Case>& cases);
 // What the plugin does to the process and to the machine.
 void add_process_cases(const World& world, std::vector<Case>& cases);
-// Collectives in CUDA graphs, for a plugin that declares them.
-void add_graph_cases(const World& world, std::vector<Case>& cases);
 // A missing rank, an abort, a death.
 void add_fault_cases(const World& world, std::vector<Case>& cases);
 

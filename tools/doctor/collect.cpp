@@ -13,10 +13,9 @@
 #include <string_view>
 #include <variant>
 
-#include "base/log.hpp"
 #include "base/subprocess.hpp"
 #include "cuda/driver.hpp"
-#include "cuda/nvml.hpp"
+#include "cuda/library.hpp"
 #include "ddprun/error.hpp"
 #include "launch/job_folder.hpp"
 #include "launch/net/address.hpp"
@@ -49,12 +48,42 @@ std::string describe(const plugin::File& file) {
   return std::visit(lines, plugin::inspect(file).content);
 }
 
+// The bytes that all processes use on the GPU with an address (Gpu::bus_id), as NVIDIA's management library (NVML)
+// reports them; -1: not known. Called in a child, which ends without nvmlShutdown().
+class MemoryInUse {
+ public:
+  MemoryInUse() {
+    const cuda::Library library("libnvidia-ml.so.1");
+    if (!library.found()) return;
+    const auto init = library.function<int()>("nvmlInit_v2");
+    if (init == nullptr || init() != kNvmlSuccess) return;
+    find_ = library.function<int(const char*, void**)>("nvmlDeviceGetHandleByPciBusId_v2");
+    memory_ = library.function<int(void*, Memory*)>("nvmlDeviceGetMemoryInfo");
+  }
+
+  int64_t of(const std::string& bus_id) const {
+    void* device = nullptr;
+    Memory memory{};
+    if (find_ == nullptr || find_(bus_id.c_str(), &device) != kNvmlSuccess) return -1;
+    if (memory_ == nullptr || memory_(device, &memory) != kNvmlSuccess) return -1;
+    return static_cast<int64_t>(memory.used);
+  }
+
+ private:
+  static constexpr int kNvmlSuccess = 0;
+  struct Memory {  // nvmlMemory_t
+    unsigned long long total, free, used;
+  };
+
+  int (*find_)(const char*, void**) = nullptr;
+  int (*memory_)(void*, Memory*) = nullptr;
+};
+
 std::string describe_gpus() {
-  log::set_level(log::Level::warning);  // a missing NVML is a finding
   json list = json::array();
-  const cuda::Nvml nvml;
+  const MemoryInUse memory;
   for (const cuda::Gpu& gpu : cuda::gpus()) {
-    const int64_t in_use = nvml.sample(gpu.bus_id).memory_used;
+    const int64_t in_use = memory.of(gpu.bus_id);
     list.push_back({{"name", gpu.name}, {"bus_id", gpu.bus_id}, {"memory", gpu.memory_bytes}, {"in_use", in_use}});
   }
   const json all = {{"cuda", cuda::driver_version()}, {"list", list}};

@@ -30,10 +30,6 @@ class BufferMemory {
   // Blocks until the stream has done all its work.
   void finish() const;
 
-  // On a GPU: captures the work that `work` queues on the stream as a CUDA graph, and launches such a graph.
-  std::shared_ptr<void> capture(const std::function<void()>& work) const { return gpu_->capture(stream_.get(), work); }
-  void replay(const std::shared_ptr<void>& graph) const { gpu_->replay(graph.get(), stream_.get()); }
-
  private:
   std::optional<CudaRuntime> gpu_;
   std::shared_ptr<void> stream_;

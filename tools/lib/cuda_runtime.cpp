@@ -14,7 +14,6 @@ constexpr int kRuntimeSuccess = 0;
 constexpr int kToDevice = 1;          // cudaMemcpyHostToDevice
 constexpr int kToHost = 2;            // cudaMemcpyDeviceToHost
 constexpr unsigned kNonBlocking = 1;  // cudaStreamNonBlocking
-constexpr int kThreadLocal = 1;       // cudaStreamCaptureModeThreadLocal
 
 cuda::Library open_runtime() {
   const cuda::Library here("libcudart.so.13");
@@ -33,12 +32,6 @@ struct CudaRuntime::Functions {
   int (*create_stream)(void**, unsigned) = nullptr;
   int (*destroy_stream)(void*) = nullptr;
   int (*synchronize)(void*) = nullptr;
-  int (*begin_capture)(void*, int) = nullptr;
-  int (*end_capture)(void*, void**) = nullptr;
-  int (*instantiate)(void**, void*, unsigned long long) = nullptr;
-  int (*launch)(void*, void*) = nullptr;
-  int (*destroy_graph)(void*) = nullptr;
-  int (*destroy_replayable)(void*) = nullptr;
   int (*last_error)() = nullptr;
   const char* (*words)(int) = nullptr;
 };
@@ -58,12 +51,6 @@ std::shared_ptr<const CudaRuntime::Functions> CudaRuntime::load() {
   library.bind(functions->create_stream, "cudaStreamCreateWithFlags");
   library.bind(functions->destroy_stream, "cudaStreamDestroy");
   library.bind(functions->synchronize, "cudaStreamSynchronize");
-  library.bind(functions->begin_capture, "cudaStreamBeginCapture");
-  library.bind(functions->end_capture, "cudaStreamEndCapture");
-  library.bind(functions->instantiate, "cudaGraphInstantiate");
-  library.bind(functions->launch, "cudaGraphLaunch");
-  library.bind(functions->destroy_graph, "cudaGraphDestroy");
-  library.bind(functions->destroy_replayable, "cudaGraphExecDestroy");
   library.bind(functions->last_error, "cudaGetLastError");
   library.bind(functions->words, "cudaGetErrorString");
   return functions;
@@ -122,28 +109,6 @@ std::shared_ptr<void> CudaRuntime::make_stream() const {
 
 void CudaRuntime::synchronize(void* stream) const {
   check("waiting for a stream", functions_->synchronize(stream));
-}
-
-std::shared_ptr<void> CudaRuntime::capture(void* stream, const std::function<void()>& work) const {
-  check("capturing a stream", functions_->begin_capture(stream, kThreadLocal));
-  void* captured = nullptr;
-  try {
-    work();
-  } catch (...) {
-    functions_->end_capture(stream, &captured);
-    functions_->last_error();
-    if (captured != nullptr) functions_->destroy_graph(captured);
-    throw;
-  }
-  check("the end of a capture", functions_->end_capture(stream, &captured));
-  const std::unique_ptr<void, int (*)(void*)> graph(captured, functions_->destroy_graph);
-  void* replayable = nullptr;
-  check("a graph", functions_->instantiate(&replayable, graph.get(), 0));
-  return {replayable, [functions = functions_](void* one) { functions->destroy_replayable(one); }};
-}
-
-void CudaRuntime::replay(void* graph, void* stream) const {
-  check("replaying a graph", functions_->launch(graph, stream));
 }
 
 }  // namespace ddprun::tools

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 
 namespace ddprun::tools {
@@ -32,13 +31,6 @@ class CudaRuntime {
   std::shared_ptr<void> make_stream() const;
   // Blocks until all work on the stream is done.
   void synchronize(void* stream) const;
-
-  // Records the work that `work` queues on the stream, instead of running it, as a cudaGraphExec_t. The graph must be
-  // destroyed before the runtime. Captured thread-locally: other threads may use the GPU meanwhile. Throws what `work`
-  // throws.
-  std::shared_ptr<void> capture(void* stream, const std::function<void()>& work) const;
-  // Queues the graph on the stream. The graph must live until it has completed.
-  void replay(void* graph, void* stream) const;
 
  private:
   struct Functions;

@@ -59,12 +59,6 @@ void read_fields(const json& object, Record& record, const std::string& place) {
 void read(const json& object, StepRecord& record, const std::string& place) {
   for (const char* key : {"epoch", "step", "samples", "total"}) require(object, key, place);
   read_fields(object, record, place);
-  if (!is_replayed(record)) return;
-  for_each_field(record, [&](const char* key, auto& member) {
-    if constexpr (std::is_same_v<decltype(member), double&>) {
-      if (!object.contains(key)) member = kAbsent;
-    }
-  });
 }
 
 void read(const json& object, EpochRecord& record, const std::string& place) {

@@ -40,7 +40,7 @@ struct Recording {
 };
 
 // Reads the folder of a run with strategy ddp on CPUs that has traced a step after the second one (log.trace_steps).
-// Throws Error(usage) with the path and the reason: no such folder, another strategy, ZeRO, a CUDA graph, no such
+// Throws Error(usage) with the path and the reason: no such folder, another strategy, ZeRO, no such
 // trace, or fewer than 10 steps that are neither traced nor the first two.
 Recording read_recording(const std::string& run_dir);
 

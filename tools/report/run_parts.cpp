@@ -23,8 +23,7 @@ const std::vector<Part> kParts = {{"data wait", [](const Summary& s) { return s.
                                   {"forward", [](const Summary& s) { return s.split.forward; }},
                                   {"backward", [](const Summary& s) { return s.split.backward; }},
                                   {"exposed communication", [](const Summary& s) { return s.split.comm; }},
-                                  {"optimizer", [](const Summary& s) { return s.split.optimizer; }},
-                                  {"CUDA graph", [](const Summary& s) { return s.split.graph; }}};
+                                  {"optimizer", [](const Summary& s) { return s.split.optimizer; }}};
 
 // Time that no part accounts for is shown as "other", not hidden.
 double other(const Summary& summary) {

@@ -137,19 +137,6 @@ double mean(const std::vector<StepRecord>& steps, double StepRecord::*member) {
   return sum / static_cast<double>(steps.size());
 }
 
-// A sample without the figure has -1 or NaN.
-template <class Value>
-std::string mean_text(const std::vector<record::GpuRecord>& samples, Value record::GpuRecord::*member,
-                      const char* format) {
-  double sum = 0, count = 0;
-  for (const record::GpuRecord& sample : samples) {
-    if (!(sample.*member >= 0)) continue;
-    sum += static_cast<double>(sample.*member);
-    ++count;
-  }
-  return count > 0 ? fmt::format(fmt::runtime(format), sum / count) : "";
-}
-
 }  // namespace
 
 std::string summary_sentence(const NamedRun& run) {
@@ -206,12 +193,11 @@ std::vector<std::string> differences(const std::vector<NamedRun>& runs) {
 }
 
 TitledTable ranks_table(const NamedRun& run) {
-  std::vector<std::pair<const char*, double StepRecord::*>> parts = {{"data wait", &StepRecord::data},
-                                                                     {"forward", &StepRecord::forward},
-                                                                     {"backward", &StepRecord::backward},
-                                                                     {"communication", &StepRecord::comm},
-                                                                     {"optimizer", &StepRecord::optimizer}};
-  if (std::isfinite(run.run.summary.split.graph)) parts.push_back({"CUDA graph", &StepRecord::graph});
+  const std::vector<std::pair<const char*, double StepRecord::*>> parts = {{"data wait", &StepRecord::data},
+                                                                           {"forward", &StepRecord::forward},
+                                                                           {"backward", &StepRecord::backward},
+                                                                           {"communication", &StepRecord::comm},
+                                                                           {"optimizer", &StepRecord::optimizer}};
   std::vector<std::string> titles = {"rank", "steps", "average", "p95"};
   for (const auto& [name, member] : parts) titles.push_back(name);
   console::Table table = table_with({}, titles);
@@ -231,18 +217,14 @@ TitledTable ranks_table(const NamedRun& run) {
 
 TitledTable gpus_table(const NamedRun& run) {
   using record::GpuRecord;
-  console::Table table = table_with({}, {"rank", "GPU", "busy", "tensors, peak", "reserved for them",
-                                         "memory used, peak", "temperature, peak", "power"});
+  console::Table table = table_with({}, {"rank", "GPU", "tensors, peak", "reserved for them"});
   for (std::size_t rank = 0; rank < run.run.gpus.size(); ++rank) {
     std::map<int64_t, std::vector<GpuRecord>> devices;
     for (const GpuRecord& sample : run.run.gpus[rank]) devices[sample.device].push_back(sample);
     for (const auto& [device, samples] : devices) {
       const auto peak = [&samples](auto member) { return std::ranges::max(samples, {}, member).*member; };
-      const int64_t temperature = peak(&GpuRecord::temperature);
-      table.row({std::to_string(rank), std::to_string(device), mean_text(samples, &GpuRecord::utilization, "{:.0f} %"),
-                 bytes(peak(&GpuRecord::allocated)), bytes(peak(&GpuRecord::reserved)),
-                 bytes(peak(&GpuRecord::memory_used)), temperature < 0 ? "" : fmt::format("{} C", temperature),
-                 mean_text(samples, &GpuRecord::power, "{:.0f} W")});
+      table.row({std::to_string(rank), std::to_string(device), bytes(peak(&GpuRecord::allocated)),
+                 bytes(peak(&GpuRecord::reserved))});
     }
   }
   return {"GPUs, " + run.name, table};

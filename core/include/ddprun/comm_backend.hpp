@@ -34,7 +34,6 @@ struct Capabilities {
   bool cuda = false;            // takes CUDA memory
   bool blocking = false;        // a collective has finished when its call returns
   bool stream_ordered = false;  // a collective is ordered on Collective::stream, as a CUDA kernel is
-  bool capture = false;         // a stream-ordered collective may be captured into a CUDA graph
   bool alloc = false;           // allocate() returns memory that this backend moves faster than malloc's
   bool reduce_scatter = false;  // the optional collective is implemented
   Memory alloc_memory = Memory::host;

@@ -16,7 +16,6 @@ enum class Phase : int32_t {
   broadcast,
   barrier,
   optimizer,
-  graph,  // a whole step, replayed as a CUDA graph
   evaluate,
   checkpoint,
   done
@@ -34,7 +33,6 @@ constexpr const char* name_of(Phase phase) {
     case Phase::broadcast: return "broadcast";
     case Phase::barrier: return "barrier";
     case Phase::optimizer: return "optimizer";
-    case Phase::graph: return "graph";
     case Phase::evaluate: return "evaluate";
     case Phase::checkpoint: return "checkpoint";
     case Phase::done: return "done";

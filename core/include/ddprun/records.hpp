@@ -28,8 +28,6 @@ struct StepRecord {
   // exposed communication: from the end of backward to the last reduced gradient; dp: the four parts below
   double comm = 0;
   double optimizer = 0;
-  // A step replayed as a CUDA graph: its total time on the GPU. forward, backward, comm and optimizer are absent then.
-  double graph = kAbsent;
   double total = 0;             // of the whole step: all of the above and the time between them
   double throughput = kAbsent;  // samples of this rank per second: samples / total
   // Strategy dp: the parts of comm.
@@ -46,21 +44,12 @@ struct StepRecord {
   }
 };
 
-inline bool is_replayed(const StepRecord& step) {
-  return !std::isnan(step.graph);
-}
-
 // The state of one GPU of a rank after a step.
 struct GpuRecord {
   int64_t step = 1;        // global, from 1
   int64_t device = 0;      // CUDA device index
   int64_t allocated = -1;  // peak memory of this rank's tensors, in bytes
   int64_t reserved = -1;   // peak memory that LibTorch had reserved, in bytes
-  // Of the whole GPU with all its processes, as NVML reports it.
-  int64_t utilization = -1;  // per cent of the last sampling period in which a kernel ran
-  int64_t memory_used = -1;  // bytes
-  int64_t temperature = -1;  // degrees Celsius
-  double power = kAbsent;    // watts
 };
 
 // One epoch, all ranks.
@@ -86,14 +75,12 @@ struct Summary {
   double total_time = kAbsent;  // of training, between two barriers
   double avg_batch_time = kAbsent;
   double avg_data_time = kAbsent;
-  double avg_compute_time = kAbsent;  // all but waits for data and communication; absent with a CUDA graph
+  double avg_compute_time = kAbsent;  // all but waits for data and communication
   double throughput = kAbsent;        // samples per second, all ranks
   // Average per step. scatter, replicate, gather and reduce: strategy dp, the parts of comm.
   struct {
     double forward = kAbsent, backward = kAbsent, comm = kAbsent, optimizer = kAbsent;
     double scatter = kAbsent, replicate = kAbsent, gather = kAbsent, reduce = kAbsent;
-    // average of the replayed steps; forward, backward, comm and optimizer are then those of the other steps
-    double graph = kAbsent;
   } split;
   int64_t steps = -1, epochs = -1;
   int64_t best_epoch = -1;  // the epoch whose weights checkpoint.best kept

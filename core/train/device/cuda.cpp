@@ -130,9 +130,4 @@ void reset_peak_memory(torch::Device gpu) {
   with_allocator(gpu.type(), [&](auto& allocator) { allocator.resetPeakStats(gpu.index()); });
 }
 
-void release_spare_memory(torch::Device gpu) {
-  synchronize(gpu);
-  with_allocator(gpu.type(), [](auto& allocator) { allocator.emptyCache(); });
-}
-
 }  // namespace ddprun::train

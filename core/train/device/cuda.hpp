@@ -48,7 +48,4 @@ struct GpuMemory {
 GpuMemory peak_memory(torch::Device gpu);
 void reset_peak_memory(torch::Device gpu);
 
-// Waits for the GPU and frees the memory that is cached for later tensors. Does nothing with a LibTorch before 2.9.
-void release_spare_memory(torch::Device gpu);
-
 }  // namespace ddprun::train

@@ -30,10 +30,6 @@ c10::Stream side_stream(torch::Device device, bool high_priority) {
   return Guard(device.type()).getStreamFromGlobalPool(device, high_priority);
 }
 
-void leave_default_stream(torch::Device device) {
-  Guard(device.type()).exchangeStream(side_stream(device));
-}
-
 void* handle(const c10::Stream& stream) {
   return native_handle(Guard(stream.device_type()), stream);
 }

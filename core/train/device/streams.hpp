@@ -16,11 +16,6 @@ c10::Stream current_stream(torch::Device device);
 // `high_priority`: a GPU runs its work before that of ordinary streams.
 c10::Stream side_stream(torch::Device device, bool high_priority = false);
 
-// Makes such a stream the calling thread's current stream on the device, permanently. CUDA can capture no graph that
-// involves the default stream, and autograd binds a parameter's nodes to the stream that is current when it creates
-// them.
-void leave_default_stream(torch::Device device);
-
 // The cudaStream_t, for other libraries; valid until the process ends. Throws Error(plugin) with a LibTorch before
 // 2.11, which does not expose it.
 void* handle(const c10::Stream& stream);

@@ -23,7 +23,7 @@ int64_t steps_to_next_exchange(int64_t steps, double seconds);
 
 // Every few steps the ranks exchange their requests (one allgather of a few numbers), so all ranks decide the same for
 // the same step. All compute the step of the next exchange from rank 0's clock. A single rank decides after every step.
-// An exchange happens outside CUDA graphs, when no step is pending.
+// An exchange happens when no step is pending.
 class Agreement final : public Policy {
  public:
   explicit Agreement(AgreementOptions options);

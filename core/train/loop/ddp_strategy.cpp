@@ -2,8 +2,6 @@
 #include <cmath>
 
 #include "comm/call.hpp"
-#include "train/device/streams.hpp"
-#include "train/loop/graph_runner.hpp"
 #include "train/loop/strategy.hpp"
 #include "train/reduce/gradient_sync.hpp"
 #include "train/tensor/replicas.hpp"
@@ -13,8 +11,8 @@ namespace {
 
 class DdpStrategy final : public Strategy {
  public:
-  DdpStrategy(Model& model, const comm::Group& ranks, GradientSync& sync, DdpOptions options)
-      : Strategy(model), ranks_(ranks), sync_(sync), options_(options) {
+  DdpStrategy(Model& model, const comm::Group& ranks, GradientSync& sync, int64_t hash_every)
+      : Strategy(model), ranks_(ranks), sync_(sync), hash_every_(hash_every) {
     sync_.set_on_phase([this](Phase phase, int bucket) { monitor().phase(phase, bucket); });
   }
 
@@ -25,17 +23,8 @@ class DdpStrategy final : public Strategy {
   void skip_backward() override { sync_.skip(); }
 
   void after_step(int64_t step) override {
-    if (options_.hash_every == 0 || step % options_.hash_every != 0) return;
-    if (options_.replays) {
-      const torch::Device device = sync_.parameters().front().tensor.device();
-      c10::Event end = ordering_event(device);
-      end.record(current_stream(device));
-      wait_for_replay(ranks_, end);
-    }
-    compare_tensors(ranks_, sync_.parameters(), step);
+    if (hash_every_ != 0 && step % hash_every_ == 0) compare_tensors(ranks_, sync_.parameters(), step);
   }
-
-  void set_timing(bool on) override { sync_.reducer().set_timing(on); }
 
   void summarize(const record::RunTotals& totals, int64_t steps, record::Summary& summary) override {
     summary.split.comm = totals.sums.comm / static_cast<double>(steps);
@@ -44,7 +33,6 @@ class DdpStrategy final : public Strategy {
     summary.transport = executed.transport;
     const TransferTotals mine = sync_.reducer().totals();
     summary.comm_bytes = static_cast<int64_t>(mine.bytes);
-    if (!std::isnan(summary.split.graph)) return;  // the allreduces of replayed steps are not timed
     // Of the rank that waited least for the others: closest to the network's own time.
     const std::vector<double> seconds = ranks_.gather(std::vector{mine.seconds / static_cast<double>(steps)});
     summary.comm_time = *std::min_element(seconds.begin(), seconds.end());
@@ -56,13 +44,13 @@ class DdpStrategy final : public Strategy {
  private:
   const comm::Group& ranks_;
   GradientSync& sync_;
-  const DdpOptions options_;
+  const int64_t hash_every_;
 };
 
 }  // namespace
 
-std::unique_ptr<Strategy> ddp_strategy(Model& model, const comm::Group& ranks, GradientSync& sync, DdpOptions options) {
-  return std::make_unique<DdpStrategy>(model, ranks, sync, options);
+std::unique_ptr<Strategy> ddp_strategy(Model& model, const comm::Group& ranks, GradientSync& sync, int64_t hash_every) {
+  return std::make_unique<DdpStrategy>(model, ranks, sync, hash_every);
 }
 
 }  // namespace ddprun::train

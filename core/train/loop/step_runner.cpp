@@ -18,18 +18,18 @@ void add_to(double& sum, double value) {
 
 StepResults StepRunner::run(const TensorBatch& batch, record::StepRecord& record) {
   StepResults results;
-  optimizer_.zero_grad();
+  deps_.optimizer.zero_grad();
   if (batch.size > 0) {
-    const std::vector<TensorBatch> parts = micro_batches(batch, options_.accumulate);
+    const std::vector<TensorBatch> parts = micro_batches(batch, deps_.step.accumulate);
     for (const TensorBatch& part : parts) {
-      strategy_.begin_micro_batch(&part == &parts.back());
+      deps_.strategy.begin_micro_batch(&part == &parts.back());
       run_micro_batch(part, static_cast<double>(part.size) / static_cast<double>(batch.size), record, results);
     }
   } else {
-    strategy_.skip_backward();
+    deps_.strategy.skip_backward();
   }
   monitor_.timer.skip();
-  strategy_.finish_gradients();
+  deps_.strategy.finish_gradients();
   monitor_.timer.lap(record, &record::StepRecord::comm);
   monitor_.phase(Phase::optimizer);
   update_weights(record, results);
@@ -39,8 +39,8 @@ StepResults StepRunner::run(const TensorBatch& batch, record::StepRecord& record
 Outcome StepRunner::forward(const TensorBatch& batch) {
   const Autocast autocast = precision_.autocast();
   const torch::Tensor output =
-      strategy_.forward(options_.channels_last ? with_channels_last(batch.input) : batch.input);
-  return {output, model_.loss(output, batch.target)};
+      deps_.strategy.forward(deps_.step.channels_last ? with_channels_last(batch.input) : batch.input);
+  return {output, deps_.model.loss(output, batch.target)};
 }
 
 void StepRunner::run_micro_batch(const TensorBatch& batch, double fraction, record::StepRecord& record,
@@ -48,7 +48,8 @@ void StepRunner::run_micro_batch(const TensorBatch& batch, double fraction, reco
   monitor_.timer.skip();
   monitor_.phase(Phase::forward);
   const auto [output, loss] = forward(batch);
-  const MicroResult result{deferred_ ? loss.detach() : loss, model_.correct(output.detach(), batch.target), fraction};
+  const MicroResult result{deferred_ ? loss.detach() : loss, deps_.model.correct(output.detach(), batch.target),
+                           fraction};
   if (deferred_) {
     results.parts.push_back(result);
   } else {
@@ -57,25 +58,25 @@ void StepRunner::run_micro_batch(const TensorBatch& batch, double fraction, reco
   monitor_.timer.lap(record, &record::StepRecord::forward);
 
   monitor_.phase(Phase::backward);
-  strategy_.backward(precision_.scaled(loss, batch.weight));
+  deps_.strategy.backward(precision_.scaled(loss, batch.weight));
   monitor_.timer.lap(record, &record::StepRecord::backward);
 }
 
 void StepRunner::update_weights(record::StepRecord& record, StepResults& results) {
   if (precision_.scales() &&
-      !precision_.unscale(gradients_of(optimizer_), ranks_, record, results.scale, results.overflow)) {
+      !precision_.unscale(gradients_of(deps_.optimizer), deps_.ranks, record, results.scale, results.overflow)) {
     return;
   }
-  const bool skips =
-      std::any_of(policies_.begin(), policies_.end(), [this](Policy* each) { return each->skips_step(monitor_.step); });
+  const bool skips = std::any_of(deps_.policies.begin(), deps_.policies.end(),
+                                 [this](Policy* each) { return each->skips_step(monitor_.step); });
   if (skips) {
     record.skipped = 1;
     return;
   }
-  if (options_.clip_norm > 0) clip_norm(gradients_of(optimizer_), options_.clip_norm);
-  for (Observer* each : observers_) each->before_optimizer_step(monitor_.step);
-  optimizer_.step();
-  for (Observer* each : observers_) each->after_optimizer_step(monitor_.step);
+  if (deps_.step.clip_norm > 0) clip_norm(gradients_of(deps_.optimizer), deps_.step.clip_norm);
+  for (Observer* each : deps_.observers) each->before_optimizer_step(monitor_.step);
+  deps_.optimizer.step();
+  for (Observer* each : deps_.observers) each->after_optimizer_step(monitor_.step);
 }
 
 void StepRunner::read(const StepResults& results, record::StepRecord& record) {
@@ -89,7 +90,7 @@ void StepRunner::read(const StepResults& results, record::StepRecord& record) {
 void StepRunner::add_result(const MicroResult& result, record::StepRecord& record) {
   const auto value = result.loss.item<double>();
   if (!std::isfinite(value)) {
-    ranks_.check();  // if a peer was lost, its gradients are missing, and that error comes first
+    deps_.ranks.check();  // if a peer was lost, its gradients are missing, and that error comes first
     if (deferred_) monitor_.phase_of(record.step, Phase::forward);  // the next step is already running
     throw Error(ExitCode::failure, std::string("the loss is ") + (std::isnan(value) ? "nan" : "infinite") +
                                        "; a smaller optimizer.lr usually helps");

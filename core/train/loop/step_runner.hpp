@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "train/loop/checkpointing.hpp"
 #include "train/loop/data_loader.hpp"
 #include "train/loop/policy.hpp"
 #include "train/loop/step_timer.hpp"
@@ -25,6 +26,22 @@ struct StepOptions {
   std::optional<Schedule> schedule;  // none: the optimizer's own learning rate throughout
 };
 
+// The objects that a training loop uses. It owns none of them.
+struct TrainerDeps {
+  Model& model;
+  torch::optim::Optimizer& optimizer;
+  Strategy& strategy;
+  const comm::Group& ranks;
+  DataLoader& train;
+  DataLoader* validation;            // null: none; its samples are fetched as in kPlainEpoch
+  DataLoader* test;                  // null: none
+  Checkpoints* checkpoints;          // null: none
+  std::vector<Observer*> observers;  // in call order, as the policies
+  std::vector<Policy*> policies;
+  Plan plan;
+  StepOptions step = {};
+};
+
 // The mean loss over a batch, and the model output that it was computed from.
 struct Outcome {
   torch::Tensor output, loss;
@@ -34,19 +51,8 @@ struct Outcome {
 class StepRunner {
  public:
   // deferred: the loss stays on the device, in the results, instead of being read into the record.
-  StepRunner(Model& model, torch::optim::Optimizer& optimizer, Strategy& strategy, const comm::Group& ranks,
-             Precision& precision, StepMonitor& monitor, const std::vector<Observer*>& observers,
-             const std::vector<Policy*>& policies, const StepOptions& options, bool deferred)
-      : model_(model),
-        optimizer_(optimizer),
-        strategy_(strategy),
-        ranks_(ranks),
-        precision_(precision),
-        monitor_(monitor),
-        observers_(observers),
-        policies_(policies),
-        options_(options),
-        deferred_(deferred) {}
+  StepRunner(const TrainerDeps& deps, Precision& precision, StepMonitor& monitor, bool deferred)
+      : deps_(deps), precision_(precision), monitor_(monitor), deferred_(deferred) {}
 
   // Forward, backward, gradient averaging, optimizer. On a CPU the loss and accuracy are in the record, on a GPU in the
   // results. Throws Error(failure) if the loss is not finite.
@@ -61,15 +67,9 @@ class StepRunner {
   void add_result(const MicroResult& result, record::StepRecord& record);
   void update_weights(record::StepRecord& record, StepResults& results);
 
-  Model& model_;
-  torch::optim::Optimizer& optimizer_;
-  Strategy& strategy_;
-  const comm::Group& ranks_;
+  const TrainerDeps& deps_;
   Precision& precision_;
   StepMonitor& monitor_;
-  const std::vector<Observer*>& observers_;
-  const std::vector<Policy*>& policies_;
-  const StepOptions& options_;
   const bool deferred_;
 };
 

@@ -12,7 +12,6 @@ double seconds_between(const c10::Event& begin, const c10::Event& end) {
 }  // namespace
 
 void StepTimer::mark(double record::StepRecord::*part) {
-  if (!measures_) return;
   if (spare_.empty()) spare_.push_back(timing_event(device_));
   marks_.push_back({part, std::move(spare_.back())});
   spare_.pop_back();

@@ -66,9 +66,6 @@ class StepTimer {
   // Seconds of the host's clock since begin().
   double total() const { return watch_.total(); }
 
-  // Off: no events are recorded on a GPU. On by default.
-  void set_timing(bool on) { measures_ = on; }
-
   // The marks of the current step; none on a CPU.
   Marks take() { return std::exchange(marks_, {}); }
   // Call it for the steps in order. Waits until the GPU has passed the last mark and adds the times of the parts to the
@@ -82,7 +79,6 @@ class StepTimer {
   void mark(double record::StepRecord::*part);
 
   const torch::Device device_;
-  bool measures_ = true;
   Stopwatch watch_;
   Marks marks_;
   std::optional<c10::Event> last_end_;  // of the last step that was read

@@ -43,9 +43,6 @@ class Strategy {
   virtual void finish_gradients() {}
   // After each optimizer step.
   virtual void after_step(int64_t step) { (void)step; }
-  // Off while a step is recorded into a CUDA graph, because events in a graph report no times. Call it between two
-  // steps. On by default.
-  virtual void set_timing(bool on) { (void)on; }
   // Adds the strategy's own values to the summary of a run. Collective.
   virtual void summarize(const record::RunTotals& totals, int64_t steps, record::Summary& summary) {
     (void)totals, (void)steps, (void)summary;
@@ -75,14 +72,10 @@ inline std::unique_ptr<Strategy> single_strategy(Model& model) {
 // share one random generator, and the order of their draws is not fixed; each GPU has its own generator.
 std::unique_ptr<Strategy> dp_strategy(Model& model, const std::vector<Model*>& others);
 
-struct DdpOptions {
-  int64_t hash_every = 0;  // number of steps between comparisons of all parameters over the ranks; 0: never
-  bool replays = false;    // steps may be replayed as a CUDA graph
-};
-
 // DistributedDataParallel (Li et al. 2020): each rank has a replica, and `sync` averages the gradients of `model`. A
 // step that waits for a bucket reports the bucket's number with its phase. `ranks` must have a backend, that of `sync`.
+// hash_every: number of steps between comparisons of all parameters over the ranks; 0: never.
 std::unique_ptr<Strategy> ddp_strategy(Model& model, const comm::Group& ranks, GradientSync& sync,
-                                       DdpOptions options = {});
+                                       int64_t hash_every = 0);
 
 }  // namespace ddprun::train

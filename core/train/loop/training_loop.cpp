@@ -16,8 +16,7 @@ torch::Device device_of(const torch::nn::Module& module) {
 }
 
 FusedOptimizer* fused(const TrainerDeps& deps, bool on_gpu) {
-  const bool needed = deps.graph != nullptr || (on_gpu && deps.step.amp == Amp::fp16);
-  return needed ? dynamic_cast<FusedOptimizer*>(&deps.optimizer) : nullptr;
+  return on_gpu && deps.step.amp == Amp::fp16 ? dynamic_cast<FusedOptimizer*>(&deps.optimizer) : nullptr;
 }
 
 }  // namespace
@@ -33,8 +32,7 @@ TrainingLoop::TrainingLoop(TrainerDeps deps)
       fused_(fused(deps_, defers_)),
       monitor_(device_, deps_.observers),
       precision_(deps_.step.amp, device_, fused_),
-      runner_(deps_.model, deps_.optimizer, deps_.strategy, deps_.ranks, precision_, monitor_, deps_.observers,
-              deps_.policies, deps_.step, defers_),
+      runner_(deps_, precision_, monitor_, defers_),
       state_{.plan = deps_.plan,
              .ranks = deps_.ranks,
              .train = deps_.train,
@@ -42,9 +40,6 @@ TrainingLoop::TrainingLoop(TrainerDeps deps)
              .at = {},
              .stopped = {}} {
   deps_.strategy.attach(monitor_);
-  if (deps_.graph != nullptr) {
-    graph_.emplace(*deps_.graph, deps_.optimizer, device_, deps_.train.batch_size(), deps_.step.schedule);
-  }
 }
 
 record::Summary TrainingLoop::fit() {
@@ -170,20 +165,11 @@ void TrainingLoop::train_step(const TensorBatch& batch, double waited) {
 void TrainingLoop::run(const TensorBatch& batch, PendingStep& step) {
   record::StepRecord& record = step.record;
   record.lr = set_rate();
-  const bool replays = graph_ && graph_->takes(batch, steps_here() - 1);
-  if (replays && !graph_->is_recorded()) {
-    flush();
-    graph_->record(batch, runner_, deps_.strategy, monitor_);
-  }
   monitor_.begin(record);
   deps_.strategy.synchronize_buffers();
-  if (replays) {
-    graph_->replay(batch, step, monitor_);
-  } else {
-    monitor_.timer.lap(record, &record::StepRecord::comm);  // for the buffers
-    step.results = copy_to_host(runner_.run(batch, record));
-    monitor_.timer.lap(record, &record::StepRecord::optimizer);
-  }
+  monitor_.timer.lap(record, &record::StepRecord::comm);  // for the buffers
+  step.results = copy_to_host(runner_.run(batch, record));
+  monitor_.timer.lap(record, &record::StepRecord::optimizer);
   deps_.strategy.after_step(monitor_.step);
   record.total = record.data + monitor_.timer.total();
   monitor_.end();
@@ -193,9 +179,7 @@ void TrainingLoop::run(const TensorBatch& batch, PendingStep& step) {
 // Returns the learning rate of this step.
 double TrainingLoop::set_rate() {
   if (deps_.step.schedule) {
-    const double rate = learning_rate(*deps_.step.schedule, monitor_.step);
-    set_learning_rate(deps_.optimizer, rate);
-    if (graph_) graph_->set_rate(rate);
+    set_learning_rate(deps_.optimizer, learning_rate(*deps_.step.schedule, monitor_.step));
   }
   return learning_rate_of(deps_.optimizer);
 }
@@ -213,13 +197,8 @@ void TrainingLoop::flush() {
   if (!pending_) return;
   PendingStep step = std::move(*pending_);
   pending_.reset();
-  record::StepRecord& record = step.record;
-  if (is_replayed(record)) {
-    monitor_.phase_of(record.step, Phase::graph);  // the next step is already running
-    wait_for_replay(deps_.ranks, step.marks.back().event);
-  }
-  monitor_.timer.read(std::move(step.marks), record);
-  runner_.read(step.results, record);
+  monitor_.timer.read(std::move(step.marks), step.record);
+  runner_.read(step.results, step.record);
   report(step);
 }
 
@@ -266,7 +245,7 @@ record::Summary TrainingLoop::summarize() {
   summary.learned = deps_.model.learned();
   deps_.strategy.summarize(totals_, steps_here(), summary);
   const double comm = std::fmax(summary.split.comm, 0);  // 0 if there is none
-  if (std::isnan(summary.split.graph)) summary.avg_compute_time = summary.avg_batch_time - summary.avg_data_time - comm;
+  summary.avg_compute_time = summary.avg_batch_time - summary.avg_data_time - comm;
   return summary;
 }
 

@@ -1,5 +1,5 @@
 // TrainingLoop: runs steps, epochs and evaluations in order until training ends. The parts that differ between
-// trainings are objects that it calls: Strategy, Precision, GraphRunner, observers and policies.
+// trainings are objects that it calls: Strategy, Precision, observers and policies.
 //
 // On a GPU, a step is reported after the next step has been queued, so that the GPU never waits for the host. All steps
 // of an epoch are reported before the epoch ends. On a CPU, a step is reported when it is done.
@@ -11,37 +11,9 @@
 #include <vector>
 
 #include "ddprun/trainer.hpp"
-#include "train/device/device_graph.hpp"
-#include "train/loop/checkpointing.hpp"
-#include "train/loop/data_loader.hpp"
-#include "train/loop/graph_runner.hpp"
-#include "train/loop/observer.hpp"
-#include "train/loop/policy.hpp"
-#include "train/loop/step_monitor.hpp"
 #include "train/loop/step_runner.hpp"
-#include "train/loop/strategy.hpp"
 
 namespace ddprun::train {
-
-// The objects that a training loop uses. It owns none of them.
-struct TrainerDeps {
-  Model& model;
-  torch::optim::Optimizer& optimizer;
-  Strategy& strategy;
-  const comm::Group& ranks;
-  DataLoader& train;
-  DataLoader* validation;            // null: none; its samples are fetched as in kPlainEpoch
-  DataLoader* test;                  // null: none
-  Checkpoints* checkpoints;          // null: none
-  std::vector<Observer*> observers;  // in call order, as the policies
-  std::vector<Policy*> policies;
-  Plan plan;
-  StepOptions step = {};
-  // Null: no CUDA graph. Otherwise an empty graph: full steps are recorded into it and replayed. Requires a GPU, an
-  // optimizer of fused.hpp, and strategy single or ddp with a stream-ordered backend. The thread must have left the
-  // default stream before the model was moved to the GPU.
-  DeviceGraph* graph = nullptr;
-};
 
 class TrainingLoop final : public Trainer {
  public:
@@ -74,11 +46,10 @@ class TrainingLoop final : public Trainer {
   TrainerDeps deps_;
   const torch::Device device_;   // of the model
   const bool defers_;            // a step is reported after the next one has been queued
-  FusedOptimizer* const fused_;  // the optimizer if the GPU itself skips or counts its steps; otherwise null
+  FusedOptimizer* const fused_;  // the optimizer if the GPU itself skips steps; otherwise null
   StepMonitor monitor_;
   Precision precision_;
   StepRunner runner_;
-  std::optional<GraphRunner> graph_;  // only if steps are replayed
 
   LoopState state_;
   int64_t first_step_ = 0;              // steps done before this run; 0 for a new training

@@ -31,7 +31,6 @@ class FusedSgd final : public optim::SGD, public FusedOptimizer {
   using SGD::SGD;
 
   void skip_where(const torch::Tensor& overflow) override { skip_ = overflow; }
-  void stay_on_device(std::optional<torch::Tensor> rate) override { rate_ = std::move(rate); }
   void flush() override {}
 
   torch::Tensor step(LossClosure closure) override {
@@ -73,14 +72,11 @@ class FusedSgd final : public optim::SGD, public FusedOptimizer {
   void update(Lists& lists, const optim::SGDOptions& options, bool is_first_step) const {
     if (lists.parameters.empty()) return;
     constexpr bool maximize = false;
-    const auto update = [&](const auto& rate) {
-      at::_fused_sgd_(lists.parameters, lists.gradients, lists.momenta, options.weight_decay(), options.momentum(),
-                      rate, options.dampening(), options.nesterov(), maximize, is_first_step, {}, skip_);
-    };
-    rate_ ? update(*rate_) : update(options.lr());
+    at::_fused_sgd_(lists.parameters, lists.gradients, lists.momenta, options.weight_decay(), options.momentum(),
+                    options.lr(), options.dampening(), options.nesterov(), maximize, is_first_step, {}, skip_);
   }
 
-  std::optional<torch::Tensor> skip_, rate_;
+  std::optional<torch::Tensor> skip_;
 };
 
 template <class Base, class Options, class State>
@@ -88,15 +84,7 @@ class FusedAdam final : public Base, public FusedOptimizer {
  public:
   using Base::Base;
 
-  void skip_where(const torch::Tensor& overflow) override {
-    skip_ = overflow;
-    on_device_ = true;
-  }
-
-  void stay_on_device(std::optional<torch::Tensor> rate) override {
-    rate_ = std::move(rate);
-    on_device_ = true;
-  }
+  void skip_where(const torch::Tensor& overflow) override { skip_ = overflow; }
 
   void flush() override {
     if (counts_.empty()) return;
@@ -120,7 +108,7 @@ class FusedAdam final : public Base, public FusedOptimizer {
         lists.gradients.push_back(std::move(gradient));
         lists.means.push_back(state.exp_avg());
         lists.squares.push_back(state.exp_avg_sq());
-        if (on_device_) {
+        if (skip_) {
           lists.steps.push_back(count_on_device(parameter, state));
         } else {
           state.step(state.step() + 1);
@@ -149,7 +137,7 @@ class FusedAdam final : public Base, public FusedOptimizer {
     return torch::full({}, static_cast<double>(steps), torch::TensorOptions(device).dtype(torch::kFloat32));
   }
 
-  // If steps are skipped or replayed, only the device knows their number.
+  // If steps may be skipped, only the device knows their number.
   torch::Tensor count_on_device(const torch::Tensor& parameter, const State& state) {
     torch::Tensor& count = counts_[parameter.unsafeGetTensorImpl()];
     if (!count.defined()) count = count_of(state.step(), parameter.device());
@@ -158,7 +146,7 @@ class FusedAdam final : public Base, public FusedOptimizer {
 
   void update(Lists& lists, const Options& options) const {
     if (lists.parameters.empty()) return;
-    if (on_device_) at::_foreach_add_(lists.steps, 1);
+    if (skip_) at::_foreach_add_(lists.steps, 1);
     const auto call = [](const auto&... arguments) {
       if constexpr (std::is_same_v<Base, optim::AdamW>) {
         at::_fused_adamw_(arguments...);
@@ -167,17 +155,13 @@ class FusedAdam final : public Base, public FusedOptimizer {
       }
     };
     constexpr bool amsgrad = false, maximize = false;
-    const auto update = [&](const auto& rate) {
-      const double beta1 = std::get<0>(options.betas()), beta2 = std::get<1>(options.betas());
-      call(lists.parameters, lists.gradients, lists.means, lists.squares, at::TensorList(), lists.steps, rate, beta1,
-           beta2, options.weight_decay(), options.eps(), amsgrad, maximize, std::optional<torch::Tensor>(), skip_);
-    };
-    rate_ ? update(*rate_) : update(options.lr());
+    const auto [beta1, beta2] = options.betas();
+    call(lists.parameters, lists.gradients, lists.means, lists.squares, at::TensorList(), lists.steps, options.lr(),
+         beta1, beta2, options.weight_decay(), options.eps(), amsgrad, maximize, std::optional<torch::Tensor>(), skip_);
     if (skip_) at::_foreach_add_(lists.steps, *skip_, -1);
   }
 
-  std::optional<torch::Tensor> skip_, rate_;
-  bool on_device_ = false;                 // the step counts
+  std::optional<torch::Tensor> skip_;
   std::map<void*, torch::Tensor> counts_;  // by parameter, like its state
 };
 

@@ -4,22 +4,17 @@
 #include <torch/torch.h>
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 namespace ddprun::train {
 
-// A fused optimizer. Its kernels can read on the GPU what changes from step to step, so the host need not wait for the
-// GPU, and a step may be recorded as a CUDA graph and replayed.
+// A fused optimizer. Its kernels can read on the GPU whether to skip a step, so the host need not wait for the GPU.
 class FusedOptimizer {
  public:
   virtual ~FusedOptimizer() = default;
   // If this number (float32, no dimensions, on the parameters' device) is 1, the next step changes nothing. After the
-  // first call, call it before each step.
+  // first call, call it before each step: from then on, steps are counted on the device.
   virtual void skip_where(const torch::Tensor& overflow) = 0;
-  // From the next step on, steps are counted on the device. If `rate` is given (float32, no dimensions, on the device),
-  // it replaces the learning rate of all groups.
-  virtual void stay_on_device(std::optional<torch::Tensor> rate) = 0;
   // Waits for the device and writes the number of steps into the optimizer's state. Call it before the state is saved.
   virtual void flush() = 0;
 };

@@ -25,10 +25,7 @@ class BucketTransport {
   // Instead of finish(), after an error: waits for the buckets that were started. Throws as finish().
   virtual void abandon() = 0;
 
-  // Call it between two steps. Off: the work is recorded into a CUDA graph, in which events report no times. On by
-  // default.
-  virtual void set_timing(bool on) { (void)on; }
-  // Of the last measured step whose buckets are all finished, and totals over all such steps. On a GPU both wait for
+  // Of the last step whose buckets are all finished, and totals over all such steps. On a GPU both wait for
   // the times.
   virtual std::vector<Transfer> transfers() const = 0;
   virtual double seconds() const = 0;

@@ -154,7 +154,7 @@ void BucketedReducer::begin_step() {
   started_ = 0;
 }
 
-// One rank: a copy into the bucket, and back, would change nothing. A CUDA graph needs gradients at fixed addresses.
+// One rank: a copy into the bucket, and back, would change nothing.
 bool BucketedReducer::is_average(const torch::Tensor& gradient) const {
   return ranks_.size() == 1 && !has_hook_ && gradient.defined() && gradient.device().is_cpu() &&
          gradient.layout() == torch::kStrided;

@@ -88,9 +88,7 @@ class BucketedReducer final : public Reducer {
 
   // The algorithms and transports of the last step, each name once: "ring", or "ring, tree". Call it between two steps.
   comm::Execution execution() const;
-  // Call it between two steps. Off: the work is recorded into a CUDA graph and not timed. On by default.
-  void set_timing(bool on) { transport_->set_timing(on); }
-  // The allreduces of the last measured step, by bucket. Waits for a GPU.
+  // The allreduces of the last step, by bucket. Waits for a GPU.
   std::vector<Transfer> transfers() const { return transport_->transfers(); }
   // Waits for a GPU.
   TransferTotals totals() const;

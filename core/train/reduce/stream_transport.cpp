@@ -42,25 +42,23 @@ class StreamTransport final : public BucketTransport {
 
   void start(std::size_t bucket) override {
     if (bucket == 0) begin_step();
-    Timed& timed = step()[bucket];
+    Timed& timed = steps_.back()[bucket];
     timed.ready.record(current_stream(device_));
     timed.ready.block(side_);
     const c10::StreamGuard on_side(side_);
-    if (measures_) timed.begin.record(side_);
+    timed.begin.record(side_);
     buckets_[bucket].run(hook_, bucket);
     timed.end.record(side_);
     timed.bytes = buckets_[bucket].transfer().bytes;
   }
 
-  void finish(std::size_t bucket) override { step()[bucket].end.block(current_stream(device_)); }
+  void finish(std::size_t bucket) override { steps_.back()[bucket].end.block(current_stream(device_)); }
 
   void abandon() override {
     c10::Event end = ordering_event(device_);
     end.record(side_);
     end.block(current_stream(device_));
   }
-
-  void set_timing(bool on) override { measures_ = on; }
 
   std::vector<Transfer> transfers() const override {
     if (steps_.empty()) return {};
@@ -82,10 +80,7 @@ class StreamTransport final : public BucketTransport {
   }
 
  private:
-  TimedStep& step() { return measures_ ? steps_.back() : unmeasured_; }
-
   void begin_step() {
-    if (!measures_) return fit(unmeasured_);
     TimedStep step;
     if (steps_.size() == kUnread) {
       step = std::move(steps_.front());
@@ -105,8 +100,6 @@ class StreamTransport final : public BucketTransport {
   const BucketHook& hook_;
   const torch::Device device_;
   const c10::Stream side_;
-  bool measures_ = true;
-  TimedStep unmeasured_;
   std::deque<TimedStep> steps_;  // newest last
   double seconds_ = 0;           // of the steps that are no longer in steps_
 };

@@ -72,13 +72,6 @@ void give_gpus(config::Experiment& e) {
   }
 }
 
-bool can_replay(const config::Experiment& e) {
-  return e.launch.device == "cuda" && e.strategy.kind != "dp" && e.optimizer.fused && e.data.batch_weights.empty() &&
-         e.data.balance_steps == 0 && e.log.parity_steps == 0 && e.log.trace_steps.empty() &&
-         (e.train.check_gradients == "auto" || e.train.check_gradients == "off") &&
-         (e.strategy.kind != "ddp" || (e.strategy.zero == 0 && !e.strategy.find_unused_parameters));
-}
-
 // Any experiment that load() accepts: every key at random, then adjusted so that the keys fit together.
 config::Experiment any_experiment() {
   config::Experiment e;
@@ -109,13 +102,12 @@ config::Experiment any_experiment() {
     if (metric->starts_with("validation.") && e.data.validation == 0) metric->clear();
   }
   give_gpus(e);
-  if (!can_replay(e)) e.train.cuda_graph = false;
   if (e.train.deterministic) e.train.cudnn_benchmark = false;
   const std::string& fault = e.faults.kind;
   const bool in_collective = fault == "drop" || fault == "shape";
-  if (e.train.cuda_graph || (in_collective && e.strategy.kind != "ddp")) e.faults.kind = "none";
+  if (in_collective && e.strategy.kind != "ddp") e.faults.kind = "none";
   e.faults.rank %= e.strategy.kind == "ddp" ? std::max<int64_t>(1, e.launch.nproc) : 1;
-  if (e.train.cuda_graph || e.data.last == "exact" || !e.data.batch_weights.empty() || e.data.balance_steps > 0) {
+  if (e.data.last == "exact" || !e.data.batch_weights.empty() || e.data.balance_steps > 0) {
     e.model.sync_batch_norm = false;
   }
   return e;

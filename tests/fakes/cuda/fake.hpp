@@ -21,10 +21,10 @@ struct Fake {
   std::atomic<bool> destroy_hangs{false};
   std::atomic<bool> alone{false};  // the test plays the other ranks: NCCL moves nothing
 
-  std::mutex mutex;      // of the members below
-  std::string failing;   // the NCCL call that fails,
-  int result = 0;        // with this ncclResult_t
-  std::string message;   // of ncclGetLastError
+  std::mutex mutex;     // of the members below
+  std::string failing;  // the NCCL call that fails,
+  int result = 0;       // with this ncclResult_t
+  std::string message;  // of ncclGetLastError
   std::vector<std::string> calls;
 
   void record(std::string call) {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "fakes/cuda/machine.hpp"
-#include "gpu_capture.hpp"
+#include "gpu_state.hpp"
 
 namespace ddprun::fake_gpu {
 namespace {
@@ -28,23 +28,17 @@ void let_host_know(const Clock& clock) {
 }
 
 void mark(Event& event, const StreamState& stream) {
-  event.capture.reset();
   event.clock = stream.clock;
   event.after = stream.pending;
   event.time = std::chrono::steady_clock::now();
 }
 
-// What the stream has begun, captured or not.
+// What the stream has begun.
 std::unique_ptr<Event> now_on(Stream stream) {
   auto now = std::make_unique<Event>();
   const Lock lock(state().mutex);
   mark(*now, state().stream(stream));
   return now;
-}
-
-void refuse_if(Stream stream) {
-  const Lock lock(state().mutex);
-  if (const auto capture = state().capture_of(stream)) capture->refuse(CaptureError::unsupported);
 }
 
 // A stream with a small number has no known device.
@@ -60,19 +54,6 @@ std::vector<Stream> streams_on(int device) {
     if (may_be_on(stream, device)) streams.push_back(stream);
   }
   return streams;
-}
-
-// `stream` (in `capture`, or in none) waits for an event that was recorded in the same or another capture, or in none.
-void block_across(const std::shared_ptr<Capture>& capture, Stream stream, const Event& event) {
-  if (event.capture == nullptr) capture->refuse(CaptureError::isolation);
-  const auto& captures = state().captures;
-  const bool is_over = std::find(captures.begin(), captures.end(), event.capture) == captures.end();
-  if (is_over) throw Refused(CaptureError::captured_event);
-  if (capture != nullptr) {
-    event.capture->is_spoilt = true;
-    capture->refuse(CaptureError::merge);
-  }
-  event.capture->join(stream, event);
 }
 
 }  // namespace
@@ -151,13 +132,9 @@ bool is_busy(Stream stream) {
 
 void begin(Stream stream) {
   Lock lock(state().mutex);
-  if (const auto capture = state().capture_of(stream)) {
-    capture->begin(stream);
-  } else {
-    StreamState& one = state().stream(stream);
-    state().wait(lock, one.pending);
-    ++one.clock[stream];
-  }
+  StreamState& one = state().stream(stream);
+  state().wait(lock, one.pending);
+  ++one.clock[stream];
   if (!state().fault.empty()) throw Race(std::exchange(state().fault, ""));
 }
 
@@ -174,16 +151,12 @@ std::shared_ptr<Event> make_event() {
 void record(Event& event, Stream stream) {
   const Lock lock(state().mutex);
   event.is_recorded = true;
-  if (const auto capture = state().capture_of(stream)) return capture->record(event, stream, capture);
   mark(event, state().stream(stream));
 }
 
 void block(Stream stream, const Event& event) {
   const Lock lock(state().mutex);
   if (!event.is_recorded) return;
-  const auto capture = state().capture_of(stream);
-  if (capture != event.capture) return block_across(capture, stream, event);
-  if (capture != nullptr) return capture->join(stream, event);
   StreamState& one = state().stream(stream);
   merge(one.clock, event.clock);
   one.pending.insert(one.pending.end(), event.after.begin(), event.after.end());
@@ -191,7 +164,6 @@ void block(Stream stream, const Event& event) {
 
 bool is_done(const Event& event) {
   Lock lock(state().mutex);
-  state().host_asks(event.capture);
   if (!all_done(event.after)) return false;
   lock.unlock();
   let_host_know(event.clock);
@@ -199,37 +171,26 @@ bool is_done(const Event& event) {
 }
 
 bool is_done(Stream stream) {
-  refuse_if(stream);
   return is_done(*now_on(stream));
 }
 
 void synchronize(const Event& event) {
   Lock lock(state().mutex);
-  state().host_asks(event.capture);
   state().wait(lock, event.after);
   lock.unlock();
   let_host_know(event.clock);
 }
 
 void synchronize(Stream stream) {
-  refuse_if(stream);
   synchronize(*now_on(stream));
 }
 
 void synchronize_device(int device) {
-  for (const Stream stream : streams_on(device)) refuse_if(stream);
-  wait_for_device(device);
-}
-
-void wait_for_device(int device) {
   for (const Stream stream : streams_on(device)) synchronize(*now_on(stream));
 }
 
 double elapsed(const Event& from, const Event& to) {
   const Lock lock(state().mutex);
-  for (const Event* const event : {&from, &to}) {
-    if (event->capture != nullptr) event->capture->refuse(CaptureError::captured_event);
-  }
   return std::chrono::duration<double, std::milli>(to.end() - from.end()).count();
 }
 

@@ -42,8 +42,7 @@ void do_later(const std::shared_ptr<Work>& work, std::function<void()> action);
 bool is_busy(Stream stream);
 
 // Call it before each piece of work that is computed immediately: waits until the stream reaches it, and counts the
-// piece. Throws Race if memory was freed too early. This and the following functions throw Refused (gpu_graph.hpp) if a
-// capture forbids the call.
+// piece. Throws Race if memory was freed too early.
 void begin(Stream stream);
 // The piece that begin() (or queue_work()) counted last reads or writes [memory, memory + bytes). Throws Race.
 void access(Stream stream, const void* memory, std::size_t bytes, bool writes, const std::string& what);
@@ -71,8 +70,6 @@ bool is_done(Stream stream);
 void synchronize(const Event& event);
 void synchronize(Stream stream);
 void synchronize_device(int device);
-// Except for captured work.
-void wait_for_device(int device);
 // Milliseconds between two events.
 double elapsed(const Event& from, const Event& to);
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "gpu_capture.hpp"
+#include "gpu_state.hpp"
 
 namespace ddprun::fake_gpu {
 namespace {
@@ -21,22 +21,13 @@ std::shared_ptr<void> at_last(std::function<void()> action) {
 }
 
 // A caching allocator reuses the memory immediately for the next allocation on the same stream.
-void check_given_back(const Block& block, const std::vector<Access>& accesses, const Clock& clock) {
-  for (const Access& before : accesses) {
+void check_given_back(const Block& block, const Clock& clock) {
+  for (const Access& before : block.accesses) {
     if (before.stream == block.stream || block.users.contains(before.stream) || knows(clock, before)) continue;
     const std::string race = "race: memory of " + name_of(block.stream) + " is given back before " + text_of(before) +
                              " is known to be done, and without record_stream";
     state().fail(race);
   }
-}
-
-// A graph keeps the memory of its capture after it is freed; only the capture itself can reuse it.
-void check_given_back(const Block& block) {
-  const auto capture = state().capture_of(block.stream);
-  if (capture != nullptr && capture->owns(block)) {
-    return check_given_back(block, capture->accesses[block.number], capture->lanes.at(block.stream).clock);
-  }
-  if (block.graph.expired()) check_given_back(block, block.accesses, state().stream(block.stream).clock);
 }
 
 }  // namespace
@@ -65,8 +56,6 @@ void access(Stream stream, const void* memory, std::size_t bytes, bool writes, c
   Block* const known = state().block_at(begin);
   // Memory from another allocator becomes a block on its first use.
   Block& block = known != nullptr ? *known : state().add_block(begin, end, stream);
-  const auto capture = state().capture_of(stream);
-  if (capture != nullptr) return capture->access(block, {begin, end, stream, 0, writes, what});
   const Clock& clock = state().stream(stream).clock;
   order(block.accesses, {begin, end, stream, clock.at(stream), writes, what}, clock);
 }
@@ -74,34 +63,22 @@ void access(Stream stream, const void* memory, std::size_t bytes, bool writes, c
 void allocated(const void* memory, std::size_t bytes, Stream stream) {
   const Lock lock(state().mutex);
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-  Block& block = state().add_block(begin, begin + bytes, stream);
-  const auto capture = state().capture_of(stream);
-  if (capture != nullptr) block.graph = capture->graph;
+  state().add_block(begin, begin + bytes, stream);
 }
 
 void freed(const void* memory, std::function<void()> release) {
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
   // Destroyed without the lock.
   std::shared_ptr<void> last = at_last(std::move(release));
-  std::shared_ptr<Graph> graph;
   const Lock lock(state().mutex);
   const auto found = state().blocks.find(begin);
   if (found == state().blocks.end()) return;
   const Block& block = found->second;
-  check_given_back(block);
+  check_given_back(block, state().stream(block.stream).clock);
   for (const Access& before : block.accesses) {
     for (const auto& work : state().stream(before.stream).pending) work->memory.push_back(last);
   }
-  for (const auto& capture : state().captures) capture->forget(block);
-  graph = block.graph.lock();
-  if (graph == nullptr) {
-    state().blocks.erase(found);
-    return;
-  }
-  graph->memory.push_back(at_last([begin, last] {
-    const Lock later(state().mutex);
-    state().blocks.erase(begin);
-  }));
+  state().blocks.erase(found);
 }
 
 void fail(const std::string& race) {

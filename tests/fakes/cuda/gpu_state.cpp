@@ -7,8 +7,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "gpu_capture.hpp"
-
 namespace ddprun::fake_gpu {
 
 // Never destroyed: memory is freed until the process ends.
@@ -84,21 +82,7 @@ Block* State::block_at(std::uintptr_t address) {
 }
 
 Block& State::add_block(std::uintptr_t begin, std::uintptr_t end, Stream stream) {
-  static std::uint64_t numbers = 0;
-  return blocks.insert_or_assign(begin, Block{++numbers, end, stream, {}, {}, {}}).first->second;
-}
-
-std::shared_ptr<Capture> State::capture_of(Stream stream) const {
-  const auto found = std::find_if(captures.begin(), captures.end(),
-                                  [stream](const auto& capture) { return capture->lanes.contains(stream); });
-  return found == captures.end() ? nullptr : *found;
-}
-
-void State::host_asks(const std::shared_ptr<Capture>& capture) const {
-  if (capture != nullptr) capture->refuse(CaptureError::captured_event);
-  for (const auto& one : captures) {
-    if (one->thread == std::this_thread::get_id()) one->refuse(CaptureError::unsupported);
-  }
+  return blocks.insert_or_assign(begin, Block{end, stream, {}, {}}).first->second;
 }
 
 void State::fail(const std::string& race) {

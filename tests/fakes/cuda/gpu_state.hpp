@@ -21,8 +21,6 @@ using Time = std::chrono::steady_clock::time_point;
 // The known progress of each stream, in pieces of work.
 using Clock = std::map<Stream, std::uint64_t>;
 using Works = std::vector<std::shared_ptr<Work>>;
-class Capture;
-class Graph;
 
 class Work {
  public:
@@ -38,7 +36,6 @@ class Event {
   Works after;
   Time time;  // when it was recorded
   bool is_recorded = false;
-  std::shared_ptr<Capture> capture;  // of its last record; null: none
 
   Time end() const;
 };
@@ -63,12 +60,10 @@ struct Access {
 };
 
 struct Block {
-  std::uint64_t number;  // unique, also over time
   std::uintptr_t end;
   Stream stream;           // of its allocation
   std::set<Stream> users;  // added by used_on
   std::vector<Access> accesses;
-  std::weak_ptr<Graph> graph;  // of the capture in which it was allocated
 };
 
 struct State {
@@ -76,9 +71,8 @@ struct State {
   std::condition_variable changed;
   std::map<Stream, StreamState> streams;
   Clock host;
-  std::map<std::uintptr_t, Block> blocks;          // by their first byte
-  std::vector<std::shared_ptr<Capture>> captures;  // in progress
-  std::string fault;                               // found where nothing can be thrown
+  std::map<std::uintptr_t, Block> blocks;  // by their first byte
+  std::string fault;                       // found where nothing can be thrown
   std::string record;
 
   // The stream learns what the host knows: the host queues its next piece.
@@ -94,10 +88,6 @@ struct State {
   // The one that has the address, or null.
   Block* block_at(std::uintptr_t address);
   Block& add_block(std::uintptr_t begin, std::uintptr_t end, Stream stream);
-  // The capture that the stream is part of, or null.
-  std::shared_ptr<Capture> capture_of(Stream stream) const;
-  // Throws Refused if the host may not query or wait for an event recorded in `capture` (null: in none).
-  void host_asks(const std::shared_ptr<Capture>& capture) const;
 };
 
 State& state();

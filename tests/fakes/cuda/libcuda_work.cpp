@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu_graph.hpp"
+#include "gpu.hpp"
 #include "kernels.hpp"
 #include "machine.hpp"
 
@@ -52,8 +52,6 @@ int on_device(const char* function, Work work) {
     return work();
   } catch (const gpu::Race&) {
     return kIllegalAddress;
-  } catch (const gpu::Refused& refused) {
-    return static_cast<int>(refused.error);
   }
 }
 

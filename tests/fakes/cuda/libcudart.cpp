@@ -59,15 +59,13 @@ cudaError_t run(cudaStream_t stream, const void* memory, size_t size, bool write
   return answer([&] {
     gpu::begin(stream_of(stream));
     gpu::access(stream_of(stream), memory, size, writes, what);
-    gpu::compute(stream_of(stream), work);
+    work();
   });
 }
 
 cudaError_t copy(void* to, const void* from, size_t size, cudaMemcpyKind kind, cudaStream_t stream) {
   if (kind != cudaMemcpyHostToDevice && kind != cudaMemcpyDeviceToHost) return failed(cudaErrorInvalidMemcpyDirection);
   const bool writes = kind == cudaMemcpyHostToDevice;
-  // All host memory is pageable here: the host waits.
-  if (gpu::is_capturing(stream_of(stream))) return answer([&] { gpu::synchronize(stream_of(stream)); });
   return run(stream, writes ? to : from, size, writes, "cudaMemcpy", [=] { std::memcpy(to, from, size); });
 }
 
@@ -140,10 +138,6 @@ cudaError_t cudaGetLastError() {
   return std::exchange(last, cudaSuccess);
 }
 const char* cudaGetErrorString(cudaError_t error) {
-  if (error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorStreamCaptureWrongThread) {
-    static thread_local std::string words;
-    return (words = gpu::Refused(static_cast<gpu::CaptureError>(error)).what()).c_str();
-  }
   switch (error) {
     case cudaErrorMemoryAllocation: return "out of memory";
     case cudaErrorInvalidDevice: return "invalid device ordinal";
@@ -159,11 +153,6 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return make_stream(stream, 0);
 }
 cudaError_t cudaStreamDestroy(cudaStream_t) {
-  return cudaSuccess;
-}
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  const bool is_capturing = number_of(stream) == 99 || gpu::is_capturing(stream_of(stream));
-  *status = is_capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
@@ -209,7 +198,6 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
 cudaError_t cudaMalloc(void** memory, size_t size) {
   if (size > ddprun::testing::fake_memory(gpu::current_device())) return failed(cudaErrorMemoryAllocation);
   return answer([&] {
-    gpu::refuse_in_capture();
     *memory = std::aligned_alloc(512, (size + 511) / 512 * 512);
     gpu::allocated(*memory, size, stream_of(nullptr));
   });
@@ -218,7 +206,7 @@ cudaError_t cudaMalloc(void** memory, size_t size) {
 cudaError_t cudaFree(void* memory) {
   wait_while_it_hangs();
   return answer([memory] {
-    gpu::wait_for_device(gpu::current_device());
+    gpu::synchronize_device(gpu::current_device());
     gpu::freed(memory, [memory] { std::free(memory); });
   });
 }

@@ -9,11 +9,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <future>
 #include <thread>
 
 #include "fakes/cuda/fake.hpp"
-#include "gpu_graph.hpp"
+#include "gpu.hpp"
 #include "nccl_peers.hpp"
 #include "nccl_reduce.hpp"
 
@@ -91,39 +90,8 @@ auto writing(const Part& part) {
   return [part](const std::string& result) { std::memcpy(part.recv, result.data(), result.size()); };
 }
 
-// A replay queues its collectives when it is queued itself, so they keep their order with others; each starts when the
-// GPU reaches it.
-gpu::Launch replaying(const std::string& name, const std::weak_ptr<nccl::Peers>& to, const Part& part,
-                      const nccl::Rule& rule) {
-  return [=](gpu::Stream stream) -> std::function<void()> {
-    const auto peers = to.lock();
-    if (peers == nullptr) throw gpu::Race("race: a graph's " + name + " is of a communicator that has gone");
-    gpu::note(gpu::name_of(stream) + " " + name + " in a graph");
-    const auto begun = std::make_shared<std::promise<void>>();
-    const auto ended = std::make_shared<std::promise<void>>();
-    const auto read_in_turn = [turn = begun->get_future().share(), part] {
-      turn.wait();
-      return read(part);
-    };
-    peers->queue({name, read_in_turn, rule, writing(part), [ended] { ended->set_value(); }});
-    return [begun, ended] {
-      begun->set_value();
-      ended->get_future().wait();
-    };
-  };
-}
-
-// The capture itself moves nothing.
-void capture(const std::string& name, const ncclComm& comm, gpu::Stream stream, const Part& part, nccl::Rule rule) {
-  gpu::begin(stream);
-  gpu::access(stream, part.send, part.sent, false, name);
-  gpu::access(stream, part.recv, part.received, true, name);
-  gpu::on_launch(stream, replaying(name, comm.peers, part, std::move(rule)));
-}
-
 // Queues it on the stream. Throws Race.
 void queue(const std::string& name, const ncclComm& comm, gpu::Stream stream, const Part& part, nccl::Rule rule) {
-  if (gpu::is_capturing(stream)) return capture(name, comm, stream, part, std::move(rule));
   const auto work = gpu::queue_work(stream);
   gpu::note(gpu::name_of(stream) + " " + name);
   try {
@@ -151,8 +119,6 @@ ncclResult_t collective(const char* name, size_t count, ncclDataType_t type, int
   return result;
 } catch (const gpu::Race& race) {
   return failed(ncclUnhandledCudaError, race.what());
-} catch (const gpu::Refused& refused) {
-  return failed(ncclUnhandledCudaError, std::string("Cuda failure '") + refused.what() + "'");
 }
 
 // All parts, concatenated.

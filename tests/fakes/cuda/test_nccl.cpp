@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "gpu_graph.hpp"
+#include "gpu.hpp"
 #include "testing/ranks.hpp"
 
 namespace ddprun::testing {
@@ -146,100 +146,6 @@ TEST_CASE("a stream that did not wait for the collective is detected") {
                                              std::to_string(cudaErrorIllegalAddress), std::to_string(cudaSuccess)};
   CHECK(outcomes[0].records == expected);
   CHECK(outcomes[1].records == expected);
-}
-
-TEST_CASE("each replay runs the collectives of its capture, in order with others") {
-  const auto outcomes = run_ranks(2, As::processes, kLimit, [](Rank& rank) {
-    const Joined joined(rank, 2);
-    float value = static_cast<float>(rank.rank() + 1), other = 1;
-    const auto reduce = [&](float& one) { ncclAllReduce(&one, &one, 1, ncclFloat32, ncclSum, joined.get(), kStream); };
-    fake_gpu::begin_capture(5);
-    cudaStreamCaptureStatus status{};
-    cudaStreamIsCapturing(kStream, &status);
-    rank.report(std::to_string(status == cudaStreamCaptureStatusActive));
-    fake_gpu::begin(5);
-    fake_gpu::access(5, &value, sizeof value, true, "add");
-    fake_gpu::compute(5, [&value] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      ++value;
-    });
-    reduce(value);
-    reduce(value);
-    const auto graph = fake_gpu::end_capture(5);
-    rank.report(std::to_string(value));
-    fake_gpu::replay(graph, 5);
-    reduce(other);
-    fake_gpu::replay(graph, 5);
-    cudaStreamSynchronize(kStream);
-    rank.report(std::to_string(value + 1000 * other));
-  });
-  REQUIRE(failures(outcomes) == "");
-  for (const std::size_t rank : {0U, 1U}) {
-    CAPTURE(rank);
-    CHECK(outcomes[rank].records.at(0) == "1");
-    CHECK(std::stod(outcomes[rank].records.at(1)) == static_cast<double>(rank) + 1);
-    CHECK(std::stod(outcomes[rank].records.at(2)) == 2000 + ((2 + 3) * 2 + 1) * 2 * 2);
-  }
-}
-
-TEST_CASE("a replay ends when its communicator is aborted, and does not start without it") {
-  const auto outcomes = run_ranks(2, As::processes, kLimit, [](Rank& rank) {
-    float value = 1;
-    std::shared_ptr<fake_gpu::Graph> graph;
-    {
-      const Joined joined(rank, 2);
-      fake_gpu::begin_capture(5);
-      ncclAllReduce(&value, &value, 1, ncclFloat32, ncclSum, joined.get(), kStream);
-      graph = fake_gpu::end_capture(5);
-      if (rank.rank() == 1) return;
-      fake_gpu::replay(graph, 5);
-      ncclResult_t state = ncclSuccess;
-      while (state == ncclSuccess) ncclCommGetAsyncError(joined.get(), &state);
-      rank.report(std::to_string(state));
-      rank.report(std::to_string(fake_gpu::is_done(5)));
-    }
-    cudaStreamSynchronize(kStream);
-    try {
-      fake_gpu::replay(graph, 5);
-    } catch (const fake_gpu::Race& race) {
-      rank.report(race.what());
-    }
-  });
-  REQUIRE(failures(outcomes) == "");
-  CHECK(outcomes[0].records == std::vector<std::string>{std::to_string(ncclRemoteError), "0",
-                                                        "race: a graph's AllReduce 4 bytes is of a communicator that "
-                                                        "has gone"});
-}
-
-TEST_CASE("the runtime refuses in a capture what CUDA does") {
-  void* memory = nullptr;
-  cudaEvent_t event = nullptr;
-  cudaEventCreate(&event);
-  cudaMalloc(&memory, 4);
-  int host = 0;
-  const auto refused = [&](const std::function<cudaError_t()>& call) {
-    fake_gpu::begin_capture(5);
-    const cudaError_t result = call();
-    CHECK(cudaMemsetAsync(memory, 0, 4, kStream) == cudaErrorStreamCaptureInvalidated);
-    CHECK_THROWS_AS(fake_gpu::end_capture(5), fake_gpu::Refused);
-    return result;
-  };
-  CHECK(refused([] { return cudaStreamSynchronize(kStream); }) == cudaErrorStreamCaptureUnsupported);
-  CHECK(refused([] { return cudaDeviceSynchronize(); }) == cudaErrorStreamCaptureUnsupported);
-  CHECK(refused([&] { return cudaEventQuery(event); }) == cudaErrorStreamCaptureUnsupported);
-  CHECK(refused([&] { return cudaMalloc(&memory, 4); }) == cudaErrorStreamCaptureUnsupported);
-  CHECK(refused([&] { return cudaFree(memory); }) == cudaErrorStreamCaptureUnsupported);
-  CHECK(refused([&] { return cudaMemcpyAsync(&host, memory, 4, cudaMemcpyDeviceToHost, kStream); }) ==
-        cudaErrorStreamCaptureUnsupported);
-  CHECK(refused([&] {
-          cudaEventRecord(event, kStream);
-          return cudaEventQuery(event);
-        }) == cudaErrorCapturedEvent);
-  CHECK(std::string(cudaGetErrorString(cudaErrorStreamCaptureUnsupported)) ==
-        "operation not permitted when stream is capturing");
-  CHECK(cudaEventRecord(event, kStream) == cudaSuccess);
-  CHECK(cudaEventSynchronize(event) == cudaSuccess);
-  CHECK(cudaFree(memory) == cudaSuccess);
 }
 
 }  // namespace

@@ -24,6 +24,9 @@ bool is_plain(const at::Tensor& to, const at::Tensor& from) {
          to.is_non_overlapping_and_dense();
 }
 
+// A copy: called when it is queued on the stream. The function that it returns is called when the GPU reaches it.
+using Launch = std::function<std::function<void()>(Stream)>;
+
 // From the device to page-locked memory; visible there later.
 Launch arriving_later(const at::Tensor& to, const at::Tensor& from) {
   return [to, from](Stream stream) {
@@ -53,7 +56,7 @@ Launch left_alone(const at::Tensor& to, const at::Tensor& from) {
 class Piece {
  public:
   Piece(Stream stream, bool host_waits) : stream_(stream) {
-    if (host_waits || is_capturing(stream) || !is_busy(stream)) {
+    if (host_waits || !is_busy(stream)) {
       begin(stream);
     } else {
       work_ = queue_work(stream);
@@ -66,7 +69,6 @@ class Piece {
   Piece& operator=(const Piece&) = delete;
 
   void run(const Launch& launch) {
-    if (is_capturing(stream_)) return on_launch(stream_, launch);
     work_ == nullptr ? launch(stream_)() : do_later(std::exchange(work_, nullptr), launch(stream_));
   }
 
@@ -91,7 +93,7 @@ Launch plain(at::Tensor to, const at::Tensor& from) {
   };
 }
 
-at::Tensor& do_copy(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
+at::Tensor& copy(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   if (self.numel() == 0) return self;
   const at::Device device = source.is_cuda() ? source.device() : self.device();
@@ -117,10 +119,6 @@ at::Tensor& do_copy(at::Tensor& self, const at::Tensor& source, bool non_blockin
   if (host_waits) synchronize(stream);
   if (crosses) meet(current_stream(self.device()), stream);
   return self;
-}
-
-at::Tensor& copy(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
-  return as_torch([&]() -> at::Tensor& { return do_copy(self, source, non_blocking); });
 }
 
 }  // namespace

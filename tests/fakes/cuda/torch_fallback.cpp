@@ -4,12 +4,10 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
-#include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
 #include <algorithm>
 
-#include "torch_again.hpp"
 #include "torch_fallback.hpp"
 #include "torch_streams.hpp"
 
@@ -35,22 +33,16 @@ class Call {
     for (std::size_t i = 0; i < arguments.size(); ++i) collect(stack_[first + i], arguments[i]);
     check_devices();
     const c10::DeviceGuard here(device_);
-    const Stream stream = current_stream(device_);
-    if (touches()) begin(stream);
+    if (touches()) begin(current_stream(device_));
     if (returns_number() || has_host_tensor_) host_waits();
     for (const Part& part : parts_) touch(part.tensor, part.is_written, part.is_viewed);
     for (std::size_t i = 0; i < arguments.size(); ++i) stack_[first + i] = disguised(stack_[first + i], arguments[i]);
-    if (touches() && is_capturing(stream)) {
-      again_.emplace(op_, baked(first));
-      assume_indices(first);
-    }
     op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack_);
     for (const Part& part : parts_) {
       if (part.is_written) disguise_.take_over(part.tensor);
     }
     const std::size_t results = stack_.size() - op_.schema().returns().size();
     for (std::size_t i = results; i < stack_.size(); ++i) stack_[i] = undone(stack_[i]);
-    if (again_) on_launch(stream, [again = std::move(*again_)](Stream) { return again; });
   }
 
  private:
@@ -140,38 +132,6 @@ class Call {
     return value;
   }
 
-  // The arguments from `first` on, as a graph keeps them: host scalars with their current values.
-  Stack baked(std::size_t first) const {
-    Stack arguments(stack_.begin() + static_cast<std::ptrdiff_t>(first), stack_.end());
-    const auto bake = [this](const at::Tensor& tensor) {
-      if (!tensor.defined() || disguise_.has(tensor)) return tensor;
-      const at::Tensor copy = tensor.clone();
-      const bool is_number =
-          tensor.unsafeGetTensorImpl()->is_wrapped_number();  // which does not affect the result's type
-      if (is_number) copy.unsafeGetTensorImpl()->set_wrapped_number(true);
-      return copy;
-    };
-    for (c10::IValue& value : arguments) {
-      if (value.isTensor()) value = bake(value.toTensor());
-      if (!value.isTensorList()) continue;
-      c10::List<at::Tensor> tensors;
-      for (const at::Tensor& tensor : value.toTensorVector()) tensors.push_back(bake(tensor));
-      value = std::move(tensors);
-    }
-    return arguments;
-  }
-
-  // On a GPU a capture computes nothing, so a kernel's indices may not be computed yet: here it gets other indices,
-  // which are valid in every range.
-  void assume_indices(std::size_t first) {
-    for (std::size_t i = first; i < stack_.size(); ++i) {
-      const bool is_read = op_.schema().arguments()[i - first].alias_info() == nullptr;
-      if (!is_read || !stack_[i].isTensor() || !stack_[i].toTensor().defined()) continue;
-      const at::Tensor& tensor = stack_[i].toTensor();
-      if (disguise_.has(tensor) && tensor.scalar_type() == at::kLong) stack_[i] = at::zeros_like(tensor);
-    }
-  }
-
   c10::IValue undone(const c10::IValue& value) {
     if (value.isTensor()) return written(value.toTensor());
     if (!value.isTensorList()) return value;
@@ -185,7 +145,6 @@ class Call {
     const bool is_new = tensor.defined() && tensor.is_cpu() && !disguise_.has(tensor);
     const at::Tensor result = disguise_.undo(tensor, device_);
     if (is_new) touch(result, true, false);
-    if (again_) again_->add_result(is_new ? tensor : at::Tensor());
     return result;
   }
 
@@ -195,13 +154,12 @@ class Call {
   Disguise disguise_;
   c10::Device device_{c10::kCPU};
   bool has_host_tensor_ = false;
-  std::optional<Again> again_;  // in a capture
 };
 
 void on_cpu(const c10::OperatorHandle& op, Stack* stack) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  as_torch([&] { Call(op, *stack).run(); });
+  Call(op, *stack).run();
 }
 
 }  // namespace

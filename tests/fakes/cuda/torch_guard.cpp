@@ -53,7 +53,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   void synchronizeDevice(c10::DeviceIndex device) const override {
     const int index = device < 0 ? current_device() : device;
     note("host waits for cuda:" + std::to_string(index));
-    as_torch([&] { synchronize_device(index); });
+    synchronize_device(index);
   }
 
   c10::Stream getStream(c10::Device device) const override {
@@ -76,12 +76,10 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return before;
   }
   void* getStreamNativeHandle(const c10::Stream stream) const override { return reinterpret_cast<void*>(stream.id()); }
-  bool queryStream(const c10::Stream& stream) const override {
-    return as_torch([&] { return is_done(stream_of(stream)); });
-  }
+  bool queryStream(const c10::Stream& stream) const override { return is_done(stream_of(stream)); }
   void synchronizeStream(const c10::Stream& stream) const override {
     note("host waits for " + fake_gpu::name_of(stream_of(stream)));
-    as_torch([&] { synchronize(stream_of(stream)); });
+    synchronize(stream_of(stream));
   }
 
   void record(void** event, const c10::Stream& stream, const c10::DeviceIndex,
@@ -91,22 +89,20 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
       *event = new TorchEvent{.number = ++events, .has_time = flag == c10::EventFlag::BACKEND_DEFAULT};
     TorchEvent& one = event_of(*event);
     one.event = make_event();  // a wait for an earlier record keeps that record
-    as_torch([&] { fake_gpu::record(*one.event, stream_of(stream)); });
+    fake_gpu::record(*one.event, stream_of(stream));
     one.is_recorded = true;
     note(fake_gpu::name_of(stream_of(stream)) + " records " + name_of(one));
   }
   void block(void* event, const c10::Stream& stream) const override {
     if (event == nullptr) return;
-    as_torch([&] { fake_gpu::block(stream_of(stream), *event_of(event).event); });
+    fake_gpu::block(stream_of(stream), *event_of(event).event);
     note(fake_gpu::name_of(stream_of(stream)) + " waits for " + name_of(event_of(event)));
   }
-  bool queryEvent(void* event) const override {
-    return event == nullptr || as_torch([&] { return is_done(*event_of(event).event); });
-  }
+  bool queryEvent(void* event) const override { return event == nullptr || is_done(*event_of(event).event); }
   void synchronizeEvent(void* event) const override {
     if (event == nullptr) return;
     note("host waits for " + name_of(event_of(event)));
-    as_torch([&] { synchronize(*event_of(event).event); });
+    synchronize(*event_of(event).event);
   }
   double elapsedTime(void* from, void* to, const c10::DeviceIndex) const override {
     for (void* const event : {from, to}) {

@@ -45,10 +45,7 @@ at::Tensor& log_softmax_out(const at::Tensor& input, std::int64_t dim, bool half
   Disguise disguise;
   const at::Tensor from = disguise.of(input);
   at::Tensor to = disguise.of(out);
-  compute(stream, [=]() mutable {
-    const at::AutoDispatchBelowADInplaceOrView below;
-    at::cpu::_log_softmax_out(to, half_to_float ? from.to(at::kFloat) : from, dim, false);
-  });
+  at::cpu::_log_softmax_out(to, half_to_float ? from.to(at::kFloat) : from, dim, false);
   disguise.take_over(out);
   return out;
 }

@@ -6,7 +6,7 @@
 #include <c10/core/Stream.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include "gpu_graph.hpp"
+#include "gpu.hpp"
 
 namespace ddprun::fake_gpu {
 
@@ -21,18 +21,6 @@ inline Stream current_stream(c10::Device device) {
 // A stream of the pool: its number is unique among all devices.
 inline std::int64_t handle_in_pool(int device, int number) {
   return 1000 * (device + 1) + number;
-}
-
-// An error of CUDA with Torch's message.
-template <class Call>
-decltype(auto) as_torch(Call&& call) {
-  try {
-    return call();
-  } catch (const Refused& refused) {
-    throw c10::AcceleratorError(
-        {__func__, __FILE__, __LINE__}, static_cast<int>(refused.error),
-        std::string("CUDA error: ") + refused.what() + "\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1");
-  }
 }
 
 // The bytes between the tensor's first and last element, gaps included.

@@ -77,9 +77,6 @@ inline std::size_t count_of_calls(Fake& state) {
   return state.calls.size();
 }
 
-// The stream that the fake runtime reports as being captured.
-constexpr uintptr_t kCaptured = 99;
-
 // A collective in place over `count` elements that are never read, on the stream `stream`.
 inline Collective on_stream(std::size_t count, uintptr_t stream, DType dtype = DType::float32, Op op = Op::sum) {
   static double elements[64];

@@ -83,20 +83,6 @@ TEST_CASE("a collective that the GPU does not complete is aborted at its deadlin
         "no error | 5: nccl: rank 0: allreduce 2 (float32 x 3, sum, cuda): timeout: allreduce: not done within 200 ms");
 }
 
-TEST_CASE("captured collectives are not watched, and async_error reports the failure of others") {
-  CHECK(run_in_subprocess([](Fake& state) {
-          const auto backend = comm::join(nccl(), within(200ms));
-          state.gpu_hangs = true;
-          const std::string captured = allreduced(*backend, kCaptured);
-          std::this_thread::sleep_for(400ms);
-          const std::string sound = error_of([&] { backend->async_error(); });
-          allreduced(*backend);
-          await(state, "ncclCommAbort");
-          const std::string failed = soon([&] { return error_of([&] { backend->async_error(); }); });
-          return captured + " | " + sound + " | " + failed.substr(0, failed.find(';'));
-        }) == "no error | no error | 5: nccl: rank 0: timeout: allreduce: not done within 200 ms");
-}
-
 TEST_CASE("a barrier blocks until the GPU has completed it, at most for wait's timeout") {
   CHECK(run_in_subprocess([](Fake& state) {
           const auto backend = comm::join(nccl(), within(60s));

@@ -75,23 +75,6 @@ TEST_CASE("a run without steps after warm-up is refused") {
   CHECK(contains(error_of([&] { figures_of(run, 0); }), "different numbers of steps"));
 }
 
-TEST_CASE("replayed steps count as one part, and not as steps that took no time") {
-  tools::Run run = some_run(5);
-  for (auto& of_rank : run.steps) {
-    for (std::size_t i = 3; i < of_rank.size(); ++i) {
-      record::StepRecord& step = of_rank[i];
-      step.graph = step.total - step.data;
-      step.forward = step.backward = step.comm = step.optimizer = record::kAbsent;
-    }
-  }
-  const Split split = figures_of(run, 1).split;  // half of its steps are replayed
-  CHECK(split.forward == doctest::Approx(0.02));
-  CHECK(split.graph == doctest::Approx(0.09));
-  CHECK(split.total() == doctest::Approx(0.2));
-  CHECK(std::string(parts_of_step({Split{}, split}).at(5).name) == "CUDA graph");
-  CHECK(parts_of_step({Split{}}).size() == 6);
-}
-
 // Medians of parts, each taken by itself, are 427 of 607 here.
 TEST_CASE("the parts of a typical step add up to the step of the median run") {
   std::vector<Figures> runs(5);

@@ -95,30 +95,6 @@ TEST_CASE("a recorded run reads back") {
   CHECK(is_run(dir.path()));
 }
 
-TEST_CASE("a replayed step has no parts, also when it is read back") {
-  const TempDir dir;
-  StepRecord step = some_step(1);
-  step.forward = step.backward = step.comm = step.optimizer = kAbsent;
-  step.graph = 0.1;
-  {
-    Recorder recorder(dir.path(), 0);
-    recorder.step(step);
-    recorder.step(some_step(2));
-  }
-  const auto lines = testing::read_file(dir.path() / "steps-rank0.jsonl");
-  CHECK_FALSE(contains(lines.substr(0, lines.find('\n')), "forward"));
-  const std::vector<StepRecord> steps = read_steps(dir.path(), 0);
-  REQUIRE(steps.size() == 2);
-  CHECK(is_replayed(steps[0]));
-  CHECK(steps[0].graph == 0.1);
-  CHECK(steps[0].data == step.data);
-  for (const double part : {steps[0].forward, steps[0].backward, steps[0].comm, steps[0].optimizer}) {
-    CHECK(std::isnan(part));
-  }
-  CHECK_FALSE(is_replayed(steps[1]));
-  CHECK(steps[1].comm == some_step(2).comm);
-}
-
 TEST_CASE("GPU records read back by rank, and a run on CPUs has none") {
   const TempDir dir;
   write_run(dir);
@@ -129,20 +105,19 @@ TEST_CASE("GPU records read back by rank, and a run on CPUs has none") {
     gpu.step = 50;
     gpu.device = rank;
     gpu.allocated = 1 << 20;
-    gpu.temperature = 61;
     recorder.gpu(gpu);
     gpu.step = 100;
-    gpu.power = 412.5;
+    gpu.reserved = 2 << 20;
     recorder.gpu(gpu);
   }
   CHECK(testing::read_file(dir.path() / "gpus-rank1.jsonl") ==
-        "{\"step\":50,\"device\":1,\"allocated\":1048576,\"temperature\":61}\n"
-        "{\"step\":100,\"device\":1,\"allocated\":1048576,\"temperature\":61,\"power\":412.5}\n");
+        "{\"step\":50,\"device\":1,\"allocated\":1048576}\n"
+        "{\"step\":100,\"device\":1,\"allocated\":1048576,\"reserved\":2097152}\n");
   const auto gpus = read_gpus(dir.path(), 2);
   REQUIRE(gpus.size() == 2);
   REQUIRE(gpus[1].size() == 2);
-  CHECK(gpus[1][1].power == 412.5);
-  CHECK(gpus[1][1].utilization == -1);
+  CHECK(gpus[1][1].reserved == 2 << 20);
+  CHECK(gpus[1][0].reserved == -1);
   dir.write("gpus-rank0.jsonl", "{\"step\":50}\n");
   CHECK(contains(testing::error_of([&] { read_gpus(dir.path(), 2); }), "gpus-rank0.jsonl:1: "));
 }

@@ -66,17 +66,11 @@ std::string write_some(const testing::TempDir& folder, const std::string& name, 
 
 std::string write_on_gpus(const testing::TempDir& folder) {
   SomeRun run;
-  run.summary.split.graph = 0.004;
-  run.change = [](record::StepRecord& step) {
-    step.forward = step.backward = step.comm = step.optimizer = record::kAbsent;
-    step.graph = 0.005;
-  };
   const std::string dir = write_some(folder, "gpu", run);
-  folder.write("gpu/gpus-rank0.jsonl",
-               R"({"step":50,"device":1,"allocated":1048576,"utilization":80,"temperature":60,"power":400})"
-               "\n"
-               R"({"step":100,"device":1,"allocated":2097152,"utilization":90,"temperature":58})"
-               "\n");
+  folder.write("gpu/gpus-rank0.jsonl", R"({"step":50,"device":1,"allocated":1048576,"reserved":4194304})"
+                                       "\n"
+                                       R"({"step":100,"device":1,"allocated":2097152})"
+                                       "\n");
   folder.write("gpu/gpus-rank1.jsonl", "{\"step\":50,\"device\":0}\n");
   return dir;
 }

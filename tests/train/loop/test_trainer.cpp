@@ -71,9 +71,7 @@ TEST_CASE("replicas that begin different become rank 0's, and stay bitwise equal
             const torch::NoGradGuard no_grad;
             for (auto& parameter : fit.model->module().parameters()) parameter.add_(1);
           }
-          DdpOptions options;
-          options.hash_every = 1;  // throws if they differ
-          fit.run_ddp(epochs(2), *backend, options);
+          fit.run_ddp(epochs(2), *backend, /*hash_every=*/1);  // throws if they differ
         })) == "");
 }
 

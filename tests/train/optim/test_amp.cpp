@@ -87,9 +87,7 @@ TEST_CASE("an overflow on one rank makes both skip the step and halve the scale"
             after.push_back(fit.weights().clone());
             fit.model->hot = rank.rank() == 1 && after.size() == kHot;
           };
-          DdpOptions options;
-          options.hash_every = 1;
-          fit.run_ddp(steps(kHot + 2), *backend, options);
+          fit.run_ddp(steps(kHot + 2), *backend, /*hash_every=*/1);
           const auto& before = fit.notes.steps[kHot - 1];
           const auto& hot = fit.notes.steps[kHot];
           const auto& next = fit.notes.steps[kHot + 1];

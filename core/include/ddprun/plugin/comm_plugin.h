@@ -6,7 +6,8 @@
  * Rules of the ABI boundary:
  *   - Every struct opens with its own size, and grows only at its end. A reader reads no field beyond struct_size.
  *   - What one side allocates, that side frees. Strings returned by a plugin stay valid as each function says.
- *   - No exception crosses. Every failure is a ddprun_status, its text is in last_error (or, from create, in host->error).
+ *   - No exception crosses. Every failure is a ddprun_status, its text is in last_error (or, from create, in
+ * host->error).
  *   - A field marked (optional) may be null; all others must be set.
  *   - "At once" means within one second on a machine that is not overloaded, whatever the deadline is.
  *   - A plugin changes nothing that belongs to the process: rounding mode, locale, working folder, umask, signal
@@ -30,14 +31,15 @@ extern "C" {
 
 #define DDPRUN_COMM_ABI 1
 #define DDPRUN_COMM_ENTRY "ddprun_comm_plugin_v1"
-/* Plugins of all kinds are in folders of this name: <prefix>/lib/ddprun/v1. Other versions have folders of their own. */
+/* Plugins of all kinds are in folders of this name: <prefix>/lib/ddprun/v1. Other versions have folders of their own.
+ */
 #define DDPRUN_PLUGIN_FOLDER "v1"
 
 /* The outcome of a call.
- * After DDPRUN_TIMEOUT and DDPRUN_PEER_LOST nothing works any more: every later call but abort and destroy fails at once
- * with one of the two, or with DDPRUN_ABORTED after an abort.
- * A peer whose process ends is DDPRUN_PEER_LOST at once, not at the deadline, and the text names a lost rank:
- * "rank 3", the one that ended or one that gave up because of it. */
+ * After DDPRUN_TIMEOUT and DDPRUN_PEER_LOST nothing works any more: every later call but abort and destroy fails at
+ * once with one of the two, or with DDPRUN_ABORTED after an abort. A peer whose process ends is DDPRUN_PEER_LOST at
+ * once, not at the deadline, and the text names a lost rank: "rank 3", the one that ended or one that gave up because
+ * of it. */
 typedef int32_t ddprun_status;
 enum {
   DDPRUN_OK = 0,
@@ -48,7 +50,7 @@ enum {
   DDPRUN_ABORTED = 5,     /* abort was called, or the host's abort flag was raised */
   DDPRUN_MISMATCH = 6,    /* the ranks called different collectives; a plugin need not notice, see ddprun_collective */
   DDPRUN_NO_MEMORY = 7,
-  DDPRUN_INTERNAL = 8     /* anything else: the library underneath failed */
+  DDPRUN_INTERNAL = 8 /* anything else: the library underneath failed */
 };
 
 /* Element types. bfloat16 and float16 are passed as 16-bit patterns. */
@@ -69,8 +71,8 @@ enum {
  * Subnormal numbers are numbers: they are not replaced by 0. */
 enum { DDPRUN_SUM = 0, DDPRUN_MIN = 1, DDPRUN_MAX = 2, DDPRUN_PRODUCT = 3, DDPRUN_AVG = 4, DDPRUN_OP_COUNT = 5 };
 
-/* Where a buffer lies. DDPRUN_FROM_ALLOC is a bit of ddprun_comm_algorithm.memory only: the algorithm takes buffers from the
- * plugin's alloc, and no others. */
+/* Where a buffer lies. DDPRUN_FROM_ALLOC is a bit of ddprun_comm_algorithm.memory only: the algorithm takes buffers
+ * from the plugin's alloc, and no others. */
 enum { DDPRUN_HOST = 0, DDPRUN_CUDA = 1, DDPRUN_FROM_ALLOC = 2 };
 
 /* Capability bits of a plugin. */
@@ -80,10 +82,7 @@ enum {
   DDPRUN_CAP_BLOCKING = 1 << 2,       /* a collective has ended, well or not, when its call returns */
   DDPRUN_CAP_STREAM_ORDERED = 1 << 3, /* a collective is ordered on ddprun_collective.stream, as CUDA work is */
   DDPRUN_CAP_ALLOC = 1 << 4,          /* alloc and free are set and give memory that moves faster than malloc's */
-  DDPRUN_CAP_CAPTURE = 1 << 5,        /* with STREAM_ORDERED: a collective on a stream that is being captured into a CUDA
-                                       * graph becomes part of that graph, and runs in each of its replays. Its call and
-                                       * wait return as usual; the host watches how long a replay takes */
-  DDPRUN_CAP_REDUCE_SCATTER = 1 << 6  /* reduce_scatter is set */
+  DDPRUN_CAP_REDUCE_SCATTER = 1 << 5  /* reduce_scatter is set */
 };
 
 /* Log levels for ddprun_comm_host.log. */
@@ -111,16 +110,16 @@ typedef struct ddprun_comm_host {
   uint32_t struct_size;
   int32_t rank;
   int32_t size;
-  int32_t device;             /* CUDA ordinal, or -1 for host memory */
-  uint32_t deadline_ms;       /* longest time for create, and for one collective */
-  int32_t deterministic;      /* not 0: the order of summation must not vary from run to run */
-  const char* algorithm;      /* "auto" or a name from the plugin's list */
+  int32_t device;        /* CUDA ordinal, or -1 for host memory */
+  uint32_t deadline_ms;  /* longest time for create, and for one collective */
+  int32_t deterministic; /* not 0: the order of summation must not vary from run to run */
+  const char* algorithm; /* "auto" or a name from the plugin's list */
   const ddprun_comm_option* options;
   uint32_t option_count;
   uint32_t error_size;
-  char* error;                /* if create fails, it writes why: one line, at most error_size bytes with the final 0 */
-  void* context;              /* first argument of the two functions below */
-  const int32_t* abort_flag;  /* turns from 0 to 1 once; read it atomically while waiting */
+  char* error;               /* if create fails, it writes why: one line, at most error_size bytes with the final 0 */
+  void* context;             /* first argument of the two functions below */
+  const int32_t* abort_flag; /* turns from 0 to 1 once; read it atomically while waiting */
   /* Writes one line to the run's log. Any thread. */
   void (*log)(void* context, int32_t level, const char* message);
   /* Out of band and blocking, during create only, by the thread that called create: gathers `bytes` bytes of every rank
@@ -146,14 +145,14 @@ typedef struct ddprun_comm_host {
 typedef struct ddprun_collective {
   uint32_t struct_size;
   int32_t dtype;
-  int32_t op;      /* allreduce and reduce_scatter */
-  int32_t root;    /* broadcast */
-  int32_t memory;  /* DDPRUN_HOST or DDPRUN_CUDA */
+  int32_t op;     /* allreduce and reduce_scatter */
+  int32_t root;   /* broadcast */
+  int32_t memory; /* DDPRUN_HOST or DDPRUN_CUDA */
   int32_t reserved;
   const void* send;
   void* recv;
   uint64_t count;
-  void* stream;    /* cudaStream_t for stream-ordered backends, else null */
+  void* stream; /* cudaStream_t for stream-ordered backends, else null */
 } ddprun_collective;
 
 /* What carried out a collective. The strings belong to the plugin and live as long as the communicator. */
@@ -167,16 +166,17 @@ typedef struct ddprun_comm_execution {
 typedef struct ddprun_comm ddprun_comm;       /* the plugin's communicator */
 typedef struct ddprun_request ddprun_request; /* the plugin's request */
 
-/* Threads: one thread at a time calls into a communicator. Only abort and free may come from any thread, at any time. Two communicators are independent. */
+/* Threads: one thread at a time calls into a communicator. Only abort and free may come from any thread, at any time.
+ * Two communicators are independent. */
 typedef ddprun_status (*ddprun_collective_fn)(ddprun_comm*, const ddprun_collective*, ddprun_request**);
 
 typedef struct ddprun_comm_plugin {
   uint32_t struct_size;
-  uint32_t abi;                /* DDPRUN_COMM_ABI */
-  const char* name;            /* "gloo": the <name> of libddprun_comm_<name>.so */
-  const char* version;         /* of the plugin */
-  const char* library;         /* the library underneath and its version: "gloo 0.5", or "" */
-  uint64_t capabilities;       /* DDPRUN_CAP_... */
+  uint32_t abi;                            /* DDPRUN_COMM_ABI */
+  const char* name;                        /* "gloo": the <name> of libddprun_comm_<name>.so */
+  const char* version;                     /* of the plugin */
+  const char* library;                     /* the library underneath and its version: "gloo 0.5", or "" */
+  uint64_t capabilities;                   /* DDPRUN_CAP_... */
   const ddprun_comm_algorithm* algorithms; /* for allreduce, at least one */
   uint32_t algorithm_count;
   uint32_t reserved;
@@ -187,7 +187,8 @@ typedef struct ddprun_comm_plugin {
   /* Frees it, at once. Never communicates, never blocks on a peer. */
   void (*destroy)(ddprun_comm*);
 
-  /* Each starts a collective and, on DDPRUN_OK, gives a request that must be waited for. On failure there is no request. */
+  /* Each starts a collective and, on DDPRUN_OK, gives a request that must be waited for. On failure there is no
+   * request. */
   ddprun_collective_fn allreduce;
   ddprun_collective_fn broadcast;
   ddprun_collective_fn allgather;
