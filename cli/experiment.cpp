@@ -2,7 +2,7 @@
 
 #include "cli/commands.hpp"
 #include "ddprun/plugin/host_identity.hpp"
-#include "launch/cores.hpp"
+#include "launch/world.hpp"
 
 namespace ddprun::app {
 namespace {

@@ -12,7 +12,6 @@
 #include "ddp/joined_state.hpp"
 #include "ddp/share.hpp"
 #include "ddprun/error.hpp"
-#include "launch/cores.hpp"
 #include "launch/failure.hpp"
 #include "launch/rendezvous.hpp"
 #include "launch/world.hpp"

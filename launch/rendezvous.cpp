@@ -4,9 +4,7 @@
 #include <sstream>
 #include <utility>
 
-#include "base/log.hpp"
 #include "ddprun/error.hpp"
-#include "launch/cores.hpp"
 #include "launch/job_folder.hpp"
 #include "launch/net/address.hpp"
 #include "launch/net/secret.hpp"
@@ -41,29 +39,6 @@ Secret secret_of_launcher(const World& world) {
   return digits->empty() ? Secret() : from_hex(*digits, path);
 }
 
-// Most backends need no address. The one that does refuses to join without it.
-Route known_route(const World& world) try { return route_to(world.master_addr); } catch (const Error& error) {
-  log::debug(error.what());
-  return {};
-}
-
-// Agrees with the other ranks on world.restarts, and finds world.address: of the host of rank 0, whose name may be a
-// loopback address there, the others know by which address they reach it.
-void exchange_routes(World& world, Store& store, milliseconds timeout) {
-  const Route mine = known_route(world);
-  const std::string text = std::to_string(world.restarts) + " " + mine.from + " " + mine.to;
-  world.address = mine.from;
-  for (const std::string& each : store.allgather("routes", world.rank, world.size, text, timeout)) {
-    int restarts = 0;
-    Route theirs;
-    std::istringstream(each) >> restarts >> theirs.from >> theirs.to;
-    world.restarts = std::max(world.restarts, restarts);
-    if (!is_loopback(mine.from) || theirs.to.empty() || is_loopback(theirs.to)) continue;
-    if (is_own(theirs.to)) world.address = theirs.to;
-    if (is_loopback(world.address)) world.address.clear();
-  }
-}
-
 std::unique_ptr<Store> open(World& world, milliseconds timeout) {
   if (world.on_one_host()) return folder_store(world.job_dir);
   StoreAddress& address = world.server;
@@ -78,16 +53,6 @@ std::unique_ptr<Store> open(World& world, milliseconds timeout) {
   }
   address.secret = required_secret(address.host, world.insecure);
   return world.rank == 0 ? hosted_store(address, timeout) : net_store(address, timeout);
-}
-
-// A rank with a larger world would wait for ranks that do not exist.
-void compare_sizes(const World& world, Store& store, milliseconds timeout) {
-  const std::string mine = std::to_string(world.size);
-  if (world.rank == 0) return store.set("world size", mine);
-  const std::string other = store.require("world size", timeout);
-  if (other == mine) return;
-  throw Error(ExitCode::rendezvous, "rank 0 has a job of " + other + " ranks, and rank " + std::to_string(world.rank) +
-                                        " one of " + mine + ": give all ranks the same world size");
 }
 
 // `[optimizer] "lr = 0.1" and "lr = 0.2"`: the first different lines, with their table.
@@ -113,16 +78,8 @@ std::unique_ptr<Store> open_store(World& world, milliseconds timeout) {
     return nullptr;
   }
   auto store = open(world, timeout);
-  set_location(world, *store, timeout);
+  locate(world, *store, timeout);
   return store;
-}
-
-void set_location(World& world, Store& store, milliseconds timeout) {
-  compare_sizes(world, store, timeout);
-  locate(world, store, timeout);
-  if (world.on_one_host()) return;
-  share_cores(world, store, timeout);
-  exchange_routes(world, store, timeout);
 }
 
 std::unique_ptr<Store> prefixed_store(Store& store, std::string prefix) {

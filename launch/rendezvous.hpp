@@ -10,7 +10,7 @@
 
 namespace ddprun::launch {
 
-// Joins the store of the job; null for one rank. Calls set_location(). Collective.
+// Joins the store of the job; null for one rank. Calls locate(). Collective.
 //  - ddprun's launcher on one host: its job folder. On several: the launcher of node 0 hosts the store.
 //  - Other launchers: rank 0 hosts the store at world.master_addr:master_port, as long as its Store lives. Under
 //    torchrun, the agent's store already uses that port: this store gets another one, derived from the job's id.
@@ -22,10 +22,6 @@ std::unique_ptr<Store> open_store(World& world, std::chrono::milliseconds timeou
 // port, with a new secret, and passes both to the other ranks through the agent's store. Restarted ranks do not join
 // the store of an earlier attempt. Throws Error(rendezvous).
 std::unique_ptr<Store> open_any_store(World& world, std::chrono::milliseconds timeout);
-
-// Sets what a rank knows only after the rendezvous: world.cores, address and restarts, and local_rank and
-// local_size if the launcher did not set them. Collective. Throws as locate().
-void set_location(World& world, Store& store, std::chrono::milliseconds timeout);
 
 // Keys as files in a folder that only this user can access (0700). Each file appears atomically, so that a reader sees
 // a complete value or none. The caller creates and removes the folder.

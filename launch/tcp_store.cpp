@@ -109,7 +109,7 @@ std::unique_ptr<Store> open_through_agent(World& world, milliseconds timeout) {
 std::unique_ptr<Store> open_any_store(World& world, milliseconds timeout) {
   if (!world.agent_store || world.is_own() || world.size == 1) return open_store(world, timeout);
   auto store = open_through_agent(world, timeout);
-  set_location(world, *store, timeout);
+  locate(world, *store, timeout);
   return store;
 }
 

@@ -1,16 +1,21 @@
 #include "launch/world.hpp"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/host_identity.hpp"
+#include "launch/net/address.hpp"
+#include "launch/net/bytes.hpp"
 
 namespace ddprun::launch {
 namespace {
@@ -187,6 +192,39 @@ std::optional<World> from(const Variables& launcher, std::optional<int> nproc) {
   return world;
 }
 
+// A rank with a larger world would wait for ranks that do not exist.
+void compare_sizes(const World& world, Store& store, std::chrono::milliseconds timeout) {
+  const std::string mine = std::to_string(world.size);
+  if (world.rank == 0) return store.set("world size", mine);
+  const std::string other = store.require("world size", timeout);
+  if (other == mine) return;
+  refuse("rank 0 has a job of " + other + " ranks, and rank " + std::to_string(world.rank) + " one of " + mine +
+         ": give all ranks the same world size");
+}
+
+// What a rank tells the others about where it is.
+struct Place {
+  int restarts = 0;
+  std::string host;
+  std::string cores;  // those that it may use: srun and mpirun may bind each rank to some of them
+  Route route;        // to the host of rank 0
+};
+auto fields(Place& place) {
+  return std::tie(place.restarts, place.host, place.cores, place.route.from, place.route.to);
+}
+
+std::string own_cores() {
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return "";
+  return {reinterpret_cast<const char*>(&set), sizeof set};
+}
+
+// Most backends need no address. The one that does refuses to join without it.
+Route known_route(const std::string& master) try { return route_to(master); } catch (const Error& error) {
+  log::debug(error.what());
+  return {};
+}
+
 }  // namespace
 
 // FNV-1a.
@@ -235,13 +273,45 @@ void forget_launcher() {
 }
 
 void locate(World& world, Store& store, std::chrono::milliseconds timeout) {
-  if (world.local_size > 0) return;
-  std::string here = host_identity();
-  if (here.empty()) here = "rank " + std::to_string(world.rank);
-  const auto hosts = store.allgather("host", world.rank, world.size, here, timeout);
-  world.local_rank = static_cast<int>(std::count(hosts.begin(), hosts.begin() + world.rank, here));
-  world.local_size = static_cast<int>(std::count(hosts.begin(), hosts.end(), here));
-  refuse_nproc(world, "the number of ranks on this host");
+  if (world.on_one_host()) return;
+  compare_sizes(world, store, timeout);
+  Place mine{world.restarts, host_identity(), own_cores(), known_route(world.master_addr)};
+  if (mine.host.empty()) mine.host = "rank " + std::to_string(world.rank);
+  world.address = mine.route.from;
+  int rank = 0, here = 0, before = 0, sharing = 0;
+  for (const std::string& text :
+       store.allgather("places", world.rank, world.size, ByteWriter().fields(fields(mine)).bytes(), timeout)) {
+    Place other;
+    ByteReader(text).fields(fields(other));
+    world.restarts = std::max(world.restarts, other.restarts);
+    if (other.host == mine.host) {
+      if (rank < world.rank) ++before;
+      if (other.cores == mine.cores) ++sharing;
+      ++here;
+    }
+    ++rank;
+    // The name of rank 0's host may be a loopback address there: the others know by which address they reach it.
+    if (!is_loopback(mine.route.from) || other.route.to.empty() || is_loopback(other.route.to)) continue;
+    if (is_own(other.route.to)) world.address = other.route.to;
+    if (is_loopback(world.address)) world.address.clear();
+  }
+  if (world.local_size == 0) {
+    world.local_rank = before;
+    world.local_size = here;
+    refuse_nproc(world, "the number of ranks on this host");
+  }
+  if (here != world.local_size) sharing = world.local_size;  // each rank of this host is in a container of its own
+  world.cores = std::max(1, usable_cores() / sharing);
+}
+
+int threads_of_rank(const World& world) {
+  if (world.cores > 0) return world.cores;
+  return std::max(1, usable_cores() / std::max(1, world.local_size));
+}
+
+bool fill_cores(int64_t ranks, int64_t threads, int64_t cores) {
+  if (threads == 0) threads = std::max<int64_t>(1, cores / std::max<int64_t>(1, ranks));
+  return threads > 1 && ranks * threads >= cores;
 }
 
 }  // namespace ddprun::launch

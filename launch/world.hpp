@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,8 +17,8 @@ struct World {
   int rank = 0;
   int size = 1;
   int local_rank = 0;
-  int local_size = 1;  // ranks on this host; 0 before locate() if the launcher does not set it
-  int cores = 0;  // this rank's part of the host's cores, set by share_cores(); 0: 1/local_size of those it may use
+  int local_size = 1;        // ranks on this host; 0 before locate() if the launcher does not set it
+  int cores = 0;             // this rank's part of the cores that it may use, set by locate(); 0: 1/local_size of them
   std::optional<int> nproc;  // the local_size that the command line demands
 
   std::string launcher = "ddprun";  // who started the ranks, for messages
@@ -60,8 +61,16 @@ void forget_launcher();
 // The port for a job with this id: from 20000 to 29999, the same on all hosts.
 int port_of(std::string_view job);
 
-// Sets local_rank and local_size if they are not known: ranks with the same kernel, IPC and PID namespaces are on one
-// host. Collective if local_size is 0. Throws as Store::get, and Error(rendezvous) if world.nproc is another number.
+// Sets what a rank knows only after the rendezvous: cores, address and restarts, and local_rank and local_size if the
+// launcher did not set them: ranks with the same kernel, IPC and PID namespaces are on one host. Collective. Throws as
+// Store::get, and Error(rendezvous) if rank 0 has another world size, or world.nproc is not the number of ranks here.
 void locate(World& world, Store& store, std::chrono::milliseconds timeout);
+
+// The compute threads for this rank: world.cores, or else its share of the cores that it may use; at least 1.
+int threads_of_rank(const World& world);
+
+// Whether the compute threads of `ranks` ranks leave none of `cores` cores free. `threads`: of each rank; 0: each rank
+// has its share of the cores, so all are in use. False for ranks with one thread, which never waits for another. Pure.
+bool fill_cores(int64_t ranks, int64_t threads, int64_t cores);
 
 }  // namespace ddprun::launch

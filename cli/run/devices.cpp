@@ -10,7 +10,7 @@
 #include "cli/run/run.hpp"
 #include "cuda/driver.hpp"
 #include "ddprun/plugin/host_identity.hpp"
-#include "launch/cores.hpp"
+#include "launch/world.hpp"
 #include "train/device/cuda.hpp"
 #include "train/device/streams.hpp"
 

@@ -7,14 +7,11 @@
 #include <string>
 
 #include "ddprun/error.hpp"
-#include "launch/rendezvous.hpp"
-#include "testing/temp_dir.hpp"
 
 namespace {
 
 using namespace ddprun;
 using namespace ddprun::launch;
-using ddprun::testing::InTempDir;
 using Variables = std::map<std::string, std::string>;
 
 // Sets a launcher's environment during a test, without the variables of the launcher of this test program.
@@ -302,37 +299,6 @@ TEST_CASE("torchrun's variables are used even under an MPI launcher") {
   both.insert(kOpenMpi.begin(), kOpenMpi.end());
   const Environment environment(both);
   CHECK(discover(std::nullopt)->launcher == "torchrun");
-}
-
-TEST_CASE("ranks that meet find out which of them share a host") {
-  const InTempDir here;
-  const auto store = folder_store(".");
-  World second;
-  second.rank = 1;
-  second.size = 2;
-  second.local_size = 0;
-  store->set("host/0", "another host");
-  locate(second, *store, std::chrono::milliseconds(1000));
-  CHECK(second.local_rank == 0);
-  CHECK(second.local_size == 1);
-}
-
-TEST_CASE("--set launch.nproc is compared when the ranks have met, if the launcher gives no number") {
-  const InTempDir here;
-  const auto store = folder_store(".");
-  World second;
-  {
-    const Environment environment(kPlain);
-    second = *discover(3);
-  }
-  store->set("host/0", "another host");
-  try {
-    locate(second, *store, std::chrono::milliseconds(1000));
-    FAIL_CHECK("accepted");
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::rendezvous);
-    CHECK(std::string(error.what()).starts_with("the number of ranks on this host = 1 contradicts launch.nproc = 3"));
-  }
 }
 
 }  // namespace

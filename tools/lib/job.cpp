@@ -89,7 +89,7 @@ void Job::open_store(bool insecure, milliseconds timeout) {
   node.rank = index_;
   node.size = count_;
   node.master_addr = nodes.master_addr;
-  launch::set_location(node, *store_, timeout);
+  launch::locate(node, *store_, timeout);
   address_ = node.address;
 }
 
