@@ -173,7 +173,7 @@ Group init(const GroupOptions& options) {
   if (world.is_own()) {
     if (number > 0) state->name = "-init" + std::to_string(number);
     state->rendezvous.store = launch::prefixed_store(*job->store, "init" + std::to_string(number) + ":");
-    state->table = launch::ProgressTable::open(world.job_dir, world.local_size);
+    state->table = std::make_unique<launch::ProgressTable>(world.job_dir, world.local_size);
   }
   state->set_progress({0, Phase::rendezvous, -1});
   state->join(options);

@@ -143,15 +143,12 @@ void JobLink::publish(const ByteWriter& message) {
   send(request(Request::event).text(message.bytes()));
 }
 
-JobLink::Clock::time_point JobLink::turn() {
+void JobLink::turn() {
   if (connected()) receive();
-  if (!connected()) return Clock::time_point::max();
   const auto now = Clock::now();
-  if (now >= next_ping_) {
-    next_ping_ = now + kPing;
-    send(request(Request::ping));
-  }
-  return std::min(next_ping_, last_message_ + Hub::kSilence + milliseconds(1));
+  if (now < next_ping_) return;
+  next_ping_ = now + kPing;
+  send(request(Request::ping));
 }
 
 void JobLink::receive() {

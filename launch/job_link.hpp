@@ -55,9 +55,9 @@ class JobLink {
   int fd() const;  // for poll(); -1 if it is not connected
   // Ends the connection. The other nodes see a lost node, and their waiting requests to the store throw Error(peer).
   void disconnect();
-  // Reads what has arrived, and sends a ping if one is due. Returns when to call it next. A node is lost if its
+  // Reads what has arrived, and sends a ping if one is due: call it at least every 100 ms. A node is lost if its
   // connection ends, or if it has been silent for Hub::kSilence.
-  Clock::time_point turn();
+  void turn();
 
   // When a rank of another node has failed, or a node was lost.
   std::optional<Clock::time_point> failing_since() const { return failing_since_; }

@@ -2,9 +2,7 @@
 // step, phase and bucket of a rank that died, and requests the ranks to stop.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "ddprun/phase.hpp"
@@ -23,15 +21,13 @@ struct Progress {
 // "step 57 phase allreduce bucket 2"; before the first step "phase data".
 std::string text(const Progress& progress);
 
-// Usually a file of fixed size in the job's folder, mapped shared. Uses relaxed atomics, which are cheap enough for
-// each phase of each step. Thread-safe.
+// Memory of the ranks of one host. Uses relaxed atomics, which are cheap enough for each phase of each step.
+// Thread-safe.
 class ProgressTable {
  public:
-  // The launcher creates it; ranks open it. Both throw Error(rendezvous).
-  static std::unique_ptr<ProgressTable> create(const std::string& job_dir, int size);
-  static std::unique_ptr<ProgressTable> open(const std::string& job_dir, int size);
-  // In memory of this process, for ranks without ddprun's launcher.
-  static std::unique_ptr<ProgressTable> in_memory(int size);
+  // The file "progress" of the job's folder, which the launcher maps first, and then each rank. Without a folder:
+  // memory of this process, for ranks without ddprun's launcher. Throws Error(rendezvous).
+  ProgressTable(const std::string& job_dir, int size);
   ~ProgressTable();
   ProgressTable(const ProgressTable&) = delete;
   ProgressTable& operator=(const ProgressTable&) = delete;
@@ -47,16 +43,10 @@ class ProgressTable {
   bool stop_requested() const;
 
  private:
-  struct Header;
   struct Slot;
 
-  // path: "" for memory without a file.
-  ProgressTable(const std::string& path, int size, bool create);
-  Slot& slot(int rank) const;
-
   const int size_;
-  const std::size_t bytes_;
-  Header* header_ = nullptr;  // the slots follow it
+  Slot* slots_ = nullptr;  // one per rank, then one for the request to stop
 };
 
 }  // namespace ddprun::launch

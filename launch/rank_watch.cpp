@@ -16,7 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kCheckInterval{1000};  // between two checks of the progress of the ranks
-constexpr milliseconds kTurn{100};            // the longest time between two turns
+constexpr int kTurn = 100;                    // milliseconds: the longest time between two turns
 constexpr milliseconds kUntilKnown{1000};     // how long a rank that has lost a peer waits for the first cause
 
 }  // namespace
@@ -24,7 +24,7 @@ constexpr milliseconds kUntilKnown{1000};     // how long a rank that has lost a
 RankWatch::RankWatch(const StoreAddress& server, const World& world, milliseconds timeout, Stuck stuck)
     : world_(world),
       stuck_(std::move(stuck)),
-      table_(ProgressTable::in_memory(std::max(world.local_size, world.local_rank + 1))),
+      table_("", std::max(world.local_size, world.local_rank + 1)),
       link_(server, world.rank, world.size, {host_name(), 1, 0}, timeout) {
   sigset_t all, before;
   sigfillset(&all);
@@ -60,36 +60,28 @@ void RankWatch::run() {
   std::unique_lock lock(mutex_);
   // The server is gone with rank 0: no more events come, but this thread may still have to end the rank.
   while (!quit_ && (link_.connected() || (link_.failing() && !has_ended_))) {
-    const auto now = Clock::now();
-    const auto next = std::min(turn(now), now + kTurn);
+    turn(Clock::now());
     pollfd entry{link_.fd(), POLLIN, 0};
     lock.unlock();
-    ::poll(&entry, 1, static_cast<int>(std::max<long>(0, std::chrono::ceil<milliseconds>(next - now).count())));
+    ::poll(&entry, 1, kTurn);
     lock.lock();
   }
 }
 
-RankWatch::Clock::time_point RankWatch::turn(Clock::time_point now) {
-  const auto next = link_.turn();
-  if (has_ended_) {
-    changed_.notify_all();
-    return next;
-  }
-  if (!link_.failing()) {
-    watch_progress();
-    return next;
-  }
+void RankWatch::turn(Clock::time_point now) {
+  link_.turn();
+  if (has_ended_) return changed_.notify_all();
+  if (!link_.failing()) return watch_progress();
   if (now >= *link_.failing_since() + kCollect) abort_flag_->store(1);
-  if (now < *link_.failing_since() + kGrace) return next;
+  if (now < *link_.failing_since() + kGrace) return;
   has_ended_ = true;
   const std::vector<RankEnd> ends = link_.ends();
   const RankEnd* cause = first_cause(ends);
   stuck_(ExitCode::peer, cause == nullptr ? "another rank has failed" : describe(*cause) + elsewhere(*cause, ends));
-  return next;
 }
 
 void RankWatch::watch_progress() {
-  const std::vector<std::string> lines = link_.watch({table_->get(world_.local_rank)}, kCheckInterval);
+  const std::vector<std::string> lines = link_.watch({table_.get(world_.local_rank)}, kCheckInterval);
   for (const int rank : link_.take_stuck()) {
     if (rank == world_.rank) send_held_signal(SIGUSR2, kShowStack);
   }
@@ -105,7 +97,7 @@ std::optional<Error> RankWatch::failed(const Error& error) {
   std::unique_lock lock(mutex_);
   if (has_ended_) return std::nullopt;
   RankEnd own = link_.own_end(error);
-  own.progress = table_->get(world_.local_rank);
+  own.progress = table_.get(world_.local_rank);
   std::vector<RankEnd> ends;
   announce(lock, {own});
   if (error.code() != ExitCode::peer) {

@@ -39,7 +39,7 @@ class RankWatch {
   RankWatch& operator=(const RankWatch&) = delete;
 
   // The rank sets its progress here, at its local rank.
-  ProgressTable& progress() { return *table_; }
+  ProgressTable& progress() { return table_; }
   // 1 after another rank has failed or is lost, otherwise 0: collectives then end (comm_plugin.h, abort_flag).
   const std::shared_ptr<std::atomic<int32_t>>& abort_flag() const { return abort_flag_; }
 
@@ -55,14 +55,14 @@ class RankWatch {
 
  private:
   void run();
-  Clock::time_point turn(Clock::time_point now);
+  void turn(Clock::time_point now);
   void watch_progress();
   void announce(std::unique_lock<std::mutex>& lock, const std::vector<RankEnd>& ends);
   std::vector<RankEnd> ends_with(const RankEnd& own) const;
 
   const World world_;
   const Stuck stuck_;
-  const std::unique_ptr<ProgressTable> table_;
+  ProgressTable table_;
   const std::shared_ptr<std::atomic<int32_t>> abort_flag_ = std::make_shared<std::atomic<int32_t>>(0);
 
   std::mutex mutex_;  // protects everything below

@@ -58,7 +58,7 @@ class Supervisor {
     {
       Signals signals({SIGUSR2});
       JobFolder folder;
-      table_ = ProgressTable::create(folder.path(), job_.nproc);
+      table_ = std::make_unique<ProgressTable>(folder.path(), job_.nproc);
       if (job_.nodes.count > 1) write_secret(folder.path());
       Guardian guardian(folder.path());
       // If the launcher itself fails (no descriptor, no memory), the destructor of `ranks` ends them.

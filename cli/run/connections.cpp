@@ -66,7 +66,7 @@ Connections connect(const Assembly& assembly, const launch::World& world, const 
   connections.link = rendezvous.link.get();
   const config::Experiment& experiment = assembly.experiment();
   if (world.size > 1) {
-    if (world.is_own()) connections.table = launch::ProgressTable::open(world.job_dir, world.local_size);
+    if (world.is_own()) connections.table = std::make_unique<launch::ProgressTable>(world.job_dir, world.local_size);
     connections.progress()->set(world.local_rank, {0, Phase::rendezvous, -1});
     compare_identities(assembly, *connections.store, world, config::milliseconds(experiment.launch.timeout));
     join_backend(assembly, world, rendezvous, connections);

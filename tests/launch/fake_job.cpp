@@ -158,7 +158,7 @@ void run_step(Self& self, const std::string& step) {
 int run_rank(World world, int argc, char** argv) try {
   auto store = open_store(world, milliseconds(20000));
   if (!store) store = folder_store(world.job_dir);
-  Self self{world, std::move(store), ProgressTable::open(world.job_dir, world.local_size)};
+  Self self{world, std::move(store), std::make_unique<ProgressTable>(world.job_dir, world.local_size)};
   for (int i = 4; i < argc; ++i) run_step(self, argv[i]);
   return 0;
 } catch (const Error& error) {
