@@ -52,15 +52,14 @@ std::vector<StallWatch::Line> StallWatch::slow(const std::vector<RankProgress>& 
     if (others.empty()) continue;
     const auto middle = others.begin() + static_cast<std::ptrdiff_t>(others.size() / 2);
     std::nth_element(others.begin(), middle, others.end());
-    const int64_t own = rank.progress.own_us, more = own - *middle;
+    const int64_t own = rank.progress.own_us;
     Seen& seen = seen_[rank.rank];
-    if (own < kSlow * *middle || more < kNoise.count()) {
+    if (own < kSlow * *middle || own - *middle < kSlowBy.count()) {
       seen.slow_since.reset();
       continue;
     }
     if (!seen.slow_since) seen.slow_since = now;
-    const bool is_clear = own >= kVerySlow * *middle && more >= kClear.count();
-    if (now - *seen.slow_since < (is_clear ? age_ : kSlowFor) || now < seen.next_slow) continue;
+    if (now - *seen.slow_since < age_ || now < seen.next_slow) continue;
     seen.next_slow = now + kSlowAgain;
     lines.push_back({"rank " + std::to_string(rank.rank) + " (" + rank.host +
                          ") is slow: its own part of a step takes " + std::to_string(own / 1000) +

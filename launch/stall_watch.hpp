@@ -35,8 +35,7 @@ class StallWatch {
   // A rank hangs if it has been at one position for kFirst while others wait in a collective; it is named again after
   // twice that time, and so on. While no rank is in a collective, none is named: a long step is not a stall.
   // A rank is slow if its own part of a step (Progress::own_us) takes kSlow times the median of the other ranks, and
-  // kNoise more, for as long as kSlowFor. If it takes kVerySlow times the median, and kClear more, `age` is enough.
-  // It is named again after kSlowAgain.
+  // kSlowBy more, for as long as `age`. It is named again after kSlowAgain.
   std::vector<Line> check(const std::vector<RankProgress>& ranks, Clock::time_point now);
 
   // Another host has named the rank, because it hangs at this position.
@@ -45,9 +44,9 @@ class StallWatch {
   bool hangs(int rank, const Progress& progress) const;
 
   static constexpr std::chrono::milliseconds kFirst{5000};
-  static constexpr std::chrono::milliseconds kSlowFor{2000}, kSlowAgain{60000};
-  static constexpr std::chrono::microseconds kClear{50000}, kNoise{10000};
-  static constexpr int64_t kSlow = 2, kVerySlow = 5;
+  static constexpr std::chrono::milliseconds kSlowAgain{60000};
+  static constexpr std::chrono::microseconds kSlowBy{50000};
+  static constexpr int64_t kSlow = 4;
 
  private:
   struct Seen {
