@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <cerrno>
+#include <climits>
+#include <cstring>
 #include <thread>
 
 #include "ddprun/error.hpp"
@@ -31,27 +34,27 @@ void close_in_children(int socket) {
 }
 
 Connection::Connection(const StoreAddress& address, Clock::time_point deadline)
-    : waiting_(std::make_unique<asio::io_context>(1)),
-      socket_(*waiting_),
+    : context_(std::make_unique<asio::io_context>(1)),
+      socket_(*context_),
       secret_(address.secret),
       name_("the store at " + address.text()) {
+  const auto begin = Clock::now();
+  const auto addresses = addresses_of(address.host);
   while (true) {
-    connect(address, deadline);
-    greeting_.emplace(Greeting::Side::client, secret_);
-    received_.clear();
-    queue_.clear();
-    written_ = 0;
-    const auto limit = std::min(deadline, Clock::now() + kGreeting);
-    try {
-      while (!greet()) {
-        if (read_some() || wait(Socket::wait_read, limit)) continue;
-        throw Error(ExitCode::rendezvous,
-                    name_ + " does not answer as a store of ddprun: does another program use this port?");
+    for (const std::string& each : addresses) {
+      try {
+        connect(each, address.port, deadline);
+        prove(std::min(deadline, Clock::now() + kGreeting));
+        return;
+      } catch (const Error& error) {
+        // The server may start later, and it closes connections when too many are made at once.
+        if (error.code() != ExitCode::peer) throw;
+        if (Clock::now() < deadline) continue;
+        const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - begin).count();
+        throw Error(ExitCode::rendezvous, "cannot reach " + name_ + " within " + std::to_string(waited) +
+                                              " ms: " + error.what() +
+                                              "; has the process of rank 0 started, and is the port open?");
       }
-      return;
-    } catch (const Error& error) {
-      // The server closes connections when too many are made at once; a later attempt succeeds.
-      if (error.code() != ExitCode::peer || Clock::now() >= deadline) throw Error(ExitCode::rendezvous, error.what());
     }
     std::this_thread::sleep_for(kPause);
   }
@@ -65,52 +68,43 @@ Connection::Connection(Socket socket, const Secret& secret)
   set_options();
 }
 
-void Connection::connect(const StoreAddress& address, Clock::time_point deadline) {
-  const auto begin = Clock::now();
-  const auto addresses = addresses_of(address.host);
-  while (true) {
-    error_code error;
-    for (const std::string& each : addresses) {
-      error = try_address(each, address.port, std::min(deadline, Clock::now() + kAttempt));
-      if (!error) return set_options();
+// Throws Error(peer).
+void Connection::connect(const std::string& address, int port, Clock::time_point deadline) {
+  const tcp::endpoint endpoint(asio::ip::make_address(address), static_cast<unsigned short>(port));
+  // asio would set the flags later: a process that another thread forks meanwhile would inherit the socket.
+  const int socket = ::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (socket < 0) throw Error(ExitCode::peer, std::strerror(errno));
+  socket_ = Socket(*context_, endpoint.protocol(), socket);
+  int error = ::connect(socket, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0 ? 0 : errno;
+  if (error == EINPROGRESS) {
+    socklen_t size = sizeof error;
+    error = ETIMEDOUT;
+    if (wait(POLLOUT, std::min(deadline, Clock::now() + kAttempt))) {
+      ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
     }
-    if (Clock::now() >= deadline) {
-      const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - begin).count();
-      throw Error(ExitCode::rendezvous, "cannot reach " + name_ + " within " + std::to_string(waited) +
-                                            " ms: " + error.message() +
-                                            "; has the process of rank 0 started, and is the port open?");
-    }
-    std::this_thread::sleep_for(kPause);
+  }
+  if (error != 0) throw Error(ExitCode::peer, std::strerror(error));
+  set_options();
+}
+
+// Exchanges the proofs of the secret.
+void Connection::prove(Clock::time_point deadline) {
+  greeting_.emplace(Greeting::Side::client, secret_);
+  received_.clear();
+  queue_.clear();
+  written_ = 0;
+  while (!greet()) {
+    if (read_some() || wait(POLLIN, deadline)) continue;
+    throw Error(ExitCode::rendezvous,
+                name_ + " does not answer as a store of ddprun: does another program use this port?");
   }
 }
 
-error_code Connection::try_address(const std::string& address, int port, Clock::time_point deadline) {
-  error_code error;
-  const tcp::endpoint endpoint(asio::ip::make_address(address, error), static_cast<unsigned short>(port));
-  if (error) return error;
-  // asio would set the flag later: a process that another thread forks meanwhile would inherit the socket.
-  const int socket = ::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (socket < 0) return {errno, boost::system::system_category()};
-  socket_ = Socket(*waiting_, endpoint.protocol(), socket);
-  return run_until(deadline, [&](const auto& done) { socket_.async_connect(endpoint, done); });
-}
-
-// Of a client: starts an operation, and waits for its end. Returns asio::error::timed_out if the deadline comes first.
-error_code Connection::run_until(Clock::time_point deadline, const auto& start) {
-  error_code result = asio::error::would_block;
-  start([&result](error_code error) { result = error; });
-  waiting_->restart();
-  waiting_->run_until(deadline);
-  if (result != asio::error::would_block) return result;
-  socket_.cancel();
-  waiting_->restart();
-  waiting_->run();
-  return result == asio::error::operation_aborted ? asio::error::timed_out : result;
-}
-
-bool Connection::wait(Socket::wait_type what, Clock::time_point deadline) {
-  const auto start = [&](const auto& done) { socket_.async_wait(what, done); };
-  return run_until(deadline, start) != asio::error::timed_out;
+// Of a client. False if the deadline comes first.
+bool Connection::wait(short what, Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
+  pollfd entry{socket_.native_handle(), what, 0};
+  return ::poll(&entry, 1, static_cast<int>(std::clamp<int64_t>(left, 0, INT_MAX))) != 0;
 }
 
 void Connection::set_options() {
@@ -150,7 +144,7 @@ bool Connection::greet() {
 }
 
 bool Connection::poll(std::string& payload) {
-  const uint32_t most = waiting_ ? UINT32_MAX : kLongestFrame;
+  const uint32_t most = context_ ? UINT32_MAX : kLongestFrame;
   while (!greet() || !take_frame(received_, payload, most)) {
     if (!read_some()) return false;
   }
@@ -164,13 +158,13 @@ void Connection::send(const ByteWriter& payload) {
                                           " are possible");
   }
   queue(std::make_shared<const std::string>(frame(payload.bytes())));
-  while (!write_some()) wait(Socket::wait_write, Clock::time_point::max());
+  while (!write_some()) wait(POLLOUT, Clock::time_point::max());
 }
 
 std::string Connection::receive(Clock::time_point deadline) {
   std::string payload;
   while (!poll(payload)) {
-    if (!wait(Socket::wait_read, deadline)) throw Error(ExitCode::rendezvous, name_ + " does not answer");
+    if (!wait(POLLIN, deadline)) throw Error(ExitCode::rendezvous, name_ + " does not answer");
   }
   return payload;
 }

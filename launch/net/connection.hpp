@@ -25,7 +25,7 @@ class Connection {
   using Socket = boost::asio::ip::tcp::socket;
 
   // The client's end, after the proof. Tries again until the deadline, because the server may start later. Throws
-  // Error(rendezvous): the name is unknown (after 1.5 s), the server cannot be reached, it is not a store, or it has
+  // Error(rendezvous): the name is unknown, the server cannot be reached, it is not a store, or it has
   // another secret.
   Connection(const StoreAddress& address, Clock::time_point deadline);
   // The server's end, of a connection that was accepted.
@@ -52,16 +52,15 @@ class Connection {
   const Socket& socket() const { return socket_; }
 
  private:
-  void connect(const StoreAddress& address, Clock::time_point deadline);
-  boost::system::error_code try_address(const std::string& address, int port, Clock::time_point deadline);
-  boost::system::error_code run_until(Clock::time_point deadline, const auto& start);
-  bool wait(Socket::wait_type what, Clock::time_point deadline);
+  void connect(const std::string& address, int port, Clock::time_point deadline);
+  void prove(Clock::time_point deadline);
+  bool wait(short what, Clock::time_point deadline);
   void set_options();
   bool greet();
   bool read_some();
   [[noreturn]] void lose(const boost::system::error_code& error) const;
 
-  std::unique_ptr<boost::asio::io_context> waiting_;  // a client waits in it; null: the server, which never does
+  std::unique_ptr<boost::asio::io_context> context_;  // of a client's socket; null: that of the server
   Socket socket_;
   const Secret secret_;
   std::string name_;                  // "the store at HOST:PORT"

@@ -62,44 +62,28 @@ class NetStore : public Store {
     return payload;
   }
 
-  std::string send(const ByteWriter& message, Clock::time_point deadline) {
+  std::string send(const ByteWriter& message, Clock::time_point deadline) try {
     auto connection = take();
-    try {
-      connection->send(message);
-      std::string payload = connection->receive(deadline);
-      give_back(std::move(connection));
-      return payload;
-    } catch (const Error& error) {
-      if (error.code() == ExitCode::peer) {
-        const std::lock_guard lock(mutex_);
-        lost_ = error.what();
-      }
-      throw;
-    }
-  }
-
-  std::unique_ptr<Connection> take() {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!lost_.empty()) throw Error(ExitCode::peer, lost_);
-      if (!free_.empty()) {
-        auto connection = std::move(free_.back());
-        free_.pop_back();
-        return connection;
-      }
-    }
-    try {
-      return std::make_unique<Connection>(address_, Clock::now() + kAnswer);
-    } catch (const Error&) {
-      const std::lock_guard lock(mutex_);
-      if (!lost_.empty()) throw Error(ExitCode::peer, lost_);  // meanwhile, by another thread
-      throw;
-    }
-  }
-
-  void give_back(std::unique_ptr<Connection> connection) {
+    if (!connection) connection = std::make_unique<Connection>(address_, Clock::now() + kAnswer);
+    connection->send(message);
+    std::string payload = connection->receive(deadline);
     const std::lock_guard lock(mutex_);
     free_.push_back(std::move(connection));
+    return payload;
+  } catch (const Error& error) {
+    const std::lock_guard lock(mutex_);
+    if (error.code() == ExitCode::peer) lost_ = error.what();
+    throw;
+  }
+
+  // Null if none is free.
+  std::unique_ptr<Connection> take() {
+    const std::lock_guard lock(mutex_);
+    if (!lost_.empty()) throw Error(ExitCode::peer, lost_);
+    if (free_.empty()) return nullptr;
+    auto connection = std::move(free_.back());
+    free_.pop_back();
+    return connection;
   }
 
   const std::unique_ptr<StoreServer> server_;  // ends after the connections

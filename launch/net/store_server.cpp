@@ -11,7 +11,6 @@
 #include <csignal>
 #include <deque>
 #include <optional>
-#include <set>
 #include <thread>
 
 #include "ddprun/error.hpp"
@@ -29,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kHandshakeLimit{2000};
-constexpr milliseconds kSweep{50};
+constexpr milliseconds kSweep{50}, kLastSweep{5};
 constexpr milliseconds kLastWords{500};
 
 }  // namespace
@@ -128,7 +127,7 @@ class StoreServer::Server {
       stop_by_ = Clock::now() + kLastWords;
       error_code ignored;
       for (tcp::acceptor& acceptor : acceptors_) acceptor.close(ignored);
-      stop_if_done();
+      timer_.cancel();  // sweeps now
     });
     thread_.join();
   }
@@ -157,14 +156,12 @@ class StoreServer::Server {
     acceptor.async_accept([this, &acceptor](error_code error, tcp::socket socket) {
       if (error == asio::error::operation_aborted) return;
       if (!error) {
-        make_place();
-        const auto session = std::make_shared<StoreSession>(std::move(socket), hub_, secret_);
-        sessions_.insert(session);
-        unknown_.push_back(session);
-        session->read();
+        sessions_.push_back(std::make_shared<StoreSession>(std::move(socket), hub_, secret_));
+        sessions_.back()->read();
+        limit_unknown(most_unknown_);
         return accept(acceptor);
       }
-      drop_oldest();  // no descriptor left
+      limit_unknown(0);  // no descriptor left
       retry_.expires_after(kSweep);
       retry_.async_wait([this, &acceptor](error_code cancelled) {
         if (!cancelled && !stop_by_) accept(acceptor);
@@ -172,39 +169,26 @@ class StoreServer::Server {
     });
   }
 
-  void make_place() {
-    std::erase_if(unknown_, [](const auto& session) { return session->is_known() || !session->is_open(); });
-    if (unknown_.size() >= most_unknown_) drop_oldest();
-  }
-
-  void drop_oldest() {
-    if (unknown_.empty()) return;
-    unknown_.front()->close();
-    unknown_.pop_front();
+  // Closes the oldest of the connections that have not proved the secret, if they are more than `most`.
+  void limit_unknown(std::size_t most) {
+    const auto is_unknown = [](const auto& session) { return session->is_open() && !session->is_known(); };
+    const auto count = std::count_if(sessions_.begin(), sessions_.end(), is_unknown);
+    if (static_cast<std::size_t>(count) <= most) return;
+    (*std::find_if(sessions_.begin(), sessions_.end(), is_unknown))->close();
   }
 
   void sweep() {
     const auto now = Clock::now();
     hub_.sweep(now);
-    for (const auto& session : unknown_) {
+    std::erase_if(sessions_, [](const auto& session) { return !session->is_open(); });
+    for (const auto& session : sessions_) {
       if (!session->is_known() && now - session->begin() > kHandshakeLimit) session->close();
     }
-    make_place();
-    std::erase_if(sessions_, [](const auto& session) { return !session->is_open(); });
-    if (stop_by_) return stop_if_done();
-    timer_.expires_after(kSweep);
-    timer_.async_wait([this](error_code cancelled) {
-      if (!cancelled) sweep();
-    });
-  }
-
-  // The launcher of node 0 sends how its ranks ended, and ends this server at once: the other nodes must get it.
-  void stop_if_done() {
-    const bool idle = std::all_of(sessions_.begin(), sessions_.end(),
-                                  [](const auto& session) { return session->is_idle() || !session->is_open(); });
-    if (idle || Clock::now() >= *stop_by_) return io_.stop();
-    timer_.expires_after(milliseconds(5));
-    timer_.async_wait([this](error_code) { stop_if_done(); });
+    // The launcher of node 0 sends how its ranks ended, and ends this server at once: the other nodes must get it.
+    const auto is_idle = [](const auto& session) { return session->is_idle(); };
+    if (stop_by_ && (now >= *stop_by_ || std::all_of(sessions_.begin(), sessions_.end(), is_idle))) return io_.stop();
+    timer_.expires_after(stop_by_ ? kLastSweep : kSweep);
+    timer_.async_wait([this](error_code) { sweep(); });
   }
 
   const Secret secret_;
@@ -215,8 +199,7 @@ class StoreServer::Server {
   std::deque<tcp::acceptor> acceptors_;
   asio::steady_timer timer_;
   asio::steady_timer retry_;
-  std::set<std::shared_ptr<StoreSession>> sessions_;
-  std::deque<std::shared_ptr<StoreSession>> unknown_;
+  std::deque<std::shared_ptr<StoreSession>> sessions_;  // the oldest first
   std::optional<Clock::time_point> stop_by_;
   std::thread thread_;
 };
