@@ -1,23 +1,15 @@
 #include "launch/net/address.hpp"
 
-#include <netdb.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <utility>  // Boost.Asio 1.74 needs it and does not include it
 
 #include <boost/asio.hpp>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <sstream>
-#include <thread>
 
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/network_interface.hpp"
@@ -27,9 +19,7 @@ namespace {
 
 namespace asio = boost::asio;
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::milliseconds kResolveLimit{1500};
+using asio::ip::tcp;
 
 bool is_ip4(const std::string& numeric) {
   return numeric.find(':') == std::string::npos;
@@ -69,31 +59,19 @@ std::string owner_of(const std::string& inode) {
 }  // namespace
 
 std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
+  return asio::ip::host_name();
 }
 
 std::vector<std::string> addresses_of(const std::string& host) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  const auto give_up = Clock::now() + kResolveLimit;
-  while (true) {
-    addrinfo* list = nullptr;
-    const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &list);
-    if (error == 0) {
-      const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, ::freeaddrinfo);
-      std::vector<std::string> found;
-      for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
-        found.push_back(numeric_address(entry->ai_addr));
-      }
-      return found;
-    }
-    if (Clock::now() >= give_up || error == EAI_FAMILY || error == EAI_MEMORY) {
-      throw Error(ExitCode::rendezvous, "the master's name \"" + host + "\" cannot be resolved: " +
-                                            ::gai_strerror(error) + "; give a name or an address that this host knows");
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  asio::io_context context;
+  boost::system::error_code error;
+  std::vector<std::string> found;
+  for (const auto& entry : tcp::resolver(context).resolve(host, "", tcp::resolver::flags(), error)) {
+    found.push_back(entry.endpoint().address().to_string());
   }
+  if (!error) return found;
+  throw Error(ExitCode::rendezvous, "the master's name \"" + host + "\" cannot be resolved: " + error.message() +
+                                        "; give a name or an address that this host knows");
 }
 
 bool is_loopback(const std::string& numeric) {
@@ -148,9 +126,9 @@ std::vector<std::string> listening_addresses(const std::string& host, bool only_
 }
 
 int free_port(const std::string& host) {
-  const asio::ip::tcp::endpoint any(asio::ip::make_address(listening_addresses(host).front()), 0);
+  const tcp::endpoint any(asio::ip::make_address(listening_addresses(host).front()), 0);
   asio::io_context context;
-  return asio::ip::tcp::acceptor(context, any).local_endpoint().port();
+  return tcp::acceptor(context, any).local_endpoint().port();
 }
 
 std::string port_holder(int port) noexcept try {

@@ -8,8 +8,7 @@ namespace ddprun::launch {
 
 std::string host_name();  // of this host
 
-// The numeric addresses of a name or of a numeric address. Throws Error(rendezvous) if it cannot be resolved within
-// 1.5 s.
+// The numeric addresses of a name or of a numeric address. Throws Error(rendezvous) if it cannot be resolved.
 std::vector<std::string> addresses_of(const std::string& host);
 
 // numeric: a numeric address.
