@@ -144,7 +144,7 @@ bool Connection::greet() {
 }
 
 bool Connection::poll(std::string& payload) {
-  const uint32_t most = context_ ? UINT32_MAX : kLongestFrame;
+  const uint64_t most = context_ ? UINT64_MAX : kLongestFrame;
   while (!greet() || !take_frame(received_, payload, most)) {
     if (!read_some()) return false;
   }

@@ -45,17 +45,12 @@ std::string missing_ranks(ByteReader& reader) {
 }
 
 std::string frame(std::string_view payload) {
-  std::string frame;
-  for (std::size_t byte = 0; byte < kHeaderBytes; ++byte) frame += static_cast<char>(payload.size() >> 8 * byte & 0xff);
-  return frame.append(payload);
+  return ByteWriter().text(payload).bytes();
 }
 
-bool take_frame(std::string& received, std::string& payload, uint32_t most) {
+bool take_frame(std::string& received, std::string& payload, uint64_t most) {
   if (received.size() < kHeaderBytes) return false;
-  uint32_t length = 0;
-  for (std::size_t byte = 0; byte < kHeaderBytes; ++byte) {
-    length |= static_cast<uint32_t>(static_cast<unsigned char>(received[byte])) << 8 * byte;
-  }
+  const uint64_t length = ByteReader(received).number();
   if (length > most) throw std::out_of_range("a frame is too long");
   if (received.size() - kHeaderBytes < length) return false;
   payload = received.substr(kHeaderBytes, length);

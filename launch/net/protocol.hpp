@@ -5,7 +5,7 @@
 //   server -> client  kHello + server's nonce + proof("server", client's nonce, server's nonce)
 //   client -> server  proof("client", client's nonce, server's nonce)
 // These messages have a fixed size, so nothing that an unknown process sends is parsed. After them each side sends
-// frames: the length (4 bytes, little-endian), then the payload, which begins with a number of the enums below.
+// frames: the length (8 bytes, little-endian), then the payload, which begins with a number of the enums below.
 #pragma once
 
 #include <chrono>
@@ -19,12 +19,12 @@
 
 namespace ddprun::launch {
 
-inline constexpr std::string_view kHello = "ddpstor3";  // changes when the protocol changes
+inline constexpr std::string_view kHello = "ddpstor4";  // changes when the protocol changes
 inline constexpr std::size_t kNonceBytes = 32;
 inline constexpr std::size_t kProofBytes = 32;
 inline constexpr std::size_t kFirstBytes = kHello.size() + kNonceBytes;
-inline constexpr std::size_t kHeaderBytes = 4;       // of a frame
-inline constexpr uint32_t kLongestFrame = 64 << 20;  // of a client; the values that it wants may be longer together
+inline constexpr std::size_t kHeaderBytes = 8;       // of a frame
+inline constexpr uint64_t kLongestFrame = 64 << 20;  // of a client; the values that it wants may be longer together
 
 enum class Request : uint64_t {
   // milliseconds; 0, or 1 and key and value to set; then the key that is wanted, or a name and a number of ranks whose
@@ -91,6 +91,6 @@ std::string frame(std::string_view payload);
 // Moves the first frame's payload from `received` to `payload`; false if the frame is not there as a whole. Throws
 // std::out_of_range if its payload has more than `most` bytes. The frames of the server may be longer than
 // kLongestFrame.
-bool take_frame(std::string& received, std::string& payload, uint32_t most = UINT32_MAX);
+bool take_frame(std::string& received, std::string& payload, uint64_t most = UINT64_MAX);
 
 }  // namespace ddprun::launch

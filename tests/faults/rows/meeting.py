@@ -62,7 +62,7 @@ def no_secret(place, backend, rng):
 
 # ----- An enemy where the hosts meet
 
-HELLO = b"ddpstor3"
+HELLO = b"ddpstor4"
 EXCHANGE, PING = 0, 4  # Request of launch/net/protocol.hpp
 
 
@@ -89,8 +89,8 @@ class Client:
     def ping(self):
         """Seconds until the answer."""
         begin = now()
-        self.socket.sendall(struct.pack("<IQ", 8, PING))
-        self.read(struct.unpack("<I", self.read(4))[0])
+        self.socket.sendall(struct.pack("<QQ", 8, PING))
+        self.read(struct.unpack("<Q", self.read(8))[0])
         return now() - begin
 
 
