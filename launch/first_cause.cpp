@@ -77,21 +77,6 @@ std::string first_echo(const std::vector<RankEnd>& ends) {
   return "; rank " + std::to_string(first->rank) + " reported: " + first->failure->message;
 }
 
-bool is_known(int code) {
-  switch (static_cast<ExitCode>(code)) {
-    case ExitCode::ok: return false;  // a report of success is not a failure
-    case ExitCode::failure:
-    case ExitCode::usage:
-    case ExitCode::plugin:
-    case ExitCode::rendezvous:
-    case ExitCode::peer:
-    case ExitCode::gate:
-    case ExitCode::interrupted:
-    case ExitCode::terminated: return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 const RankEnd* first_cause(const std::vector<RankEnd>& ends) {
@@ -111,7 +96,10 @@ ExitCode exit_code_of(const RankEnd& cause, bool users_program) {
   if (!cause.failure && (cause.stopped || cause.hung || cause.lost > 0 || cause.signal != 0)) return ExitCode::peer;
   const int code = cause.failure ? static_cast<int>(cause.failure->code) : cause.exit_code;
   if (!cause.failure && users_program) return static_cast<ExitCode>(code);
-  return is_known(code) ? static_cast<ExitCode>(code) : ExitCode::failure;
+  const bool is_known = (code > 0 && code <= static_cast<int>(ExitCode::gate)) ||
+                        code == static_cast<int>(ExitCode::interrupted) ||
+                        code == static_cast<int>(ExitCode::terminated);
+  return is_known ? static_cast<ExitCode>(code) : ExitCode::failure;  // a report of success is not a failure
 }
 
 std::string describe(const RankEnd& cause) {
