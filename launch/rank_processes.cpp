@@ -39,6 +39,7 @@ std::vector<std::string> environment_of(const Job& job, const JobLink& link, int
     add("GROUP_WORLD_SIZE", std::to_string(nodes.count));
   }
   if (nodes.count > 1) add("DDPRUN_STORE", nodes.master_addr + ":" + std::to_string(nodes.master_port));
+  if (nodes.secret == kKnownSecret) add("DDPRUN_SECRET", to_hex(kKnownSecret));  // any other one is there already
   add("DDPRUN_JOB_DIR", folder);
   if (const int columns = columns_of(STDERR_FILENO); columns > 0) add("DDPRUN_TTY", std::to_string(columns));
   return environment_with(added);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "ddprun/error.hpp"
-#include "launch/job_folder.hpp"
 #include "launch/net/address.hpp"
 #include "launch/net/secret.hpp"
 
@@ -32,19 +31,12 @@ class PrefixedStore final : public Store {
   const std::string prefix_;
 };
 
-Secret secret_of_launcher(const World& world) {
-  const std::string path = world.job_dir + "/" + kSecretFile;
-  const auto digits = read_whole(path);
-  if (!digits) throw Error(ExitCode::rendezvous, "the launcher's job folder has no " + path);
-  return digits->empty() ? Secret() : from_hex(*digits, path);
-}
-
 std::unique_ptr<Store> open(World& world, milliseconds timeout) {
   if (world.on_one_host()) return folder_store(world.job_dir);
   StoreAddress& address = world.server;
   address = {world.master_addr, world.master_port, {}};
   if (world.is_own()) {
-    address.secret = secret_of_launcher(world);
+    address.secret = secret_of_environment();
     return net_store(address, timeout);
   }
   if (world.agent_store) {
@@ -89,7 +81,7 @@ std::unique_ptr<Store> prefixed_store(Store& store, std::string prefix) {
 Secret required_secret(const std::string& host, bool insecure) {
   Secret secret = secret_of_environment();
   if (!secret.empty()) return secret;
-  if (insecure) return Secret(kSecretBytes, '\0');  // one that everybody knows
+  if (insecure) return kKnownSecret;
   if (is_local(host)) return secret;
   throw Error(
       ExitCode::rendezvous,
@@ -100,18 +92,16 @@ Secret required_secret(const std::string& host, bool insecure) {
 
 void compare_identities(Store& store, int rank, int size, const std::string& mine, std::chrono::milliseconds timeout,
                         const IdentityWords& words) {
-  const auto digests = store.allgather("identity", rank, size, digest(mine), timeout);
-  const auto found = std::find_if(digests.begin(), digests.end(), [&](const auto& each) { return each != digests[0]; });
-  if (found == digests.end()) return;
-  // Only now the texts travel: those of rank 0 and of the first rank that differs.
-  const auto other = static_cast<int>(found - digests.begin());
-  const auto key = [](int which) { return "identity of " + std::to_string(which); };
-  if (rank == 0 || rank == other) store.set(key(rank), mine);
-  const std::string first = store.require(key(0), timeout), second = store.require(key(other), timeout);
-  // The process that has the store must not end before the others have the texts.
-  store.allgather("identities differ", rank, size, "", timeout);
-  throw Error(ExitCode::rendezvous, words.process + " 0 and " + words.process + " " + std::to_string(other) + " " +
-                                        words.differ + ": " + first_difference(first, second) + "; " + words.advice);
+  if (rank == 0) store.set("identity", mine);
+  const std::string difference = first_difference(store.require("identity", timeout), mine);
+  int other = 0;
+  for (const std::string& each : store.allgather("differences", rank, size, difference, timeout)) {
+    if (!each.empty()) {
+      throw Error(ExitCode::rendezvous, words.process + " 0 and " + words.process + " " + std::to_string(other) + " " +
+                                            words.differ + ": " + each + "; " + words.advice);
+    }
+    ++other;
+  }
 }
 
 }  // namespace ddprun::launch

@@ -30,8 +30,8 @@ std::unique_ptr<Store> folder_store(const std::string& folder);
 // The keys of a part of the job: each begins with `prefix` in `store`, which outlives it.
 std::unique_ptr<Store> prefixed_store(Store& store, std::string prefix);
 
-// The secret for a rendezvous at `host`: that of the environment. If there is none and `insecure` is true: 32 zero
-// bytes, which everybody knows. If there is none and only processes of this host can reach `host`: empty. Otherwise
+// The secret for a rendezvous at `host`: that of the environment. If there is none and `insecure` is true:
+// kKnownSecret. If there is none and only processes of this host can reach `host`: empty. Otherwise
 // throws Error(rendezvous).
 Secret required_secret(const std::string& host, bool insecure);
 
@@ -43,8 +43,7 @@ struct IdentityWords {
 };
 
 // Compares `mine`, one `name = value` per line with "[table]" lines between them, with those of the other processes.
-// Collective; call it once per store. Sends only digests, unless there is a difference. Throws Error(rendezvous) with
-// the first line that differs, on all processes.
+// Collective; call it once per store. Throws Error(rendezvous) with the first line that differs, on all processes.
 void compare_identities(Store& store, int rank, int size, const std::string& mine, std::chrono::milliseconds timeout,
                         const IdentityWords& words);
 

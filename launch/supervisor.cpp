@@ -59,7 +59,6 @@ class Supervisor {
       Signals signals({SIGUSR2});
       JobFolder folder;
       table_ = std::make_unique<ProgressTable>(folder.path(), job_.nproc);
-      if (job_.nodes.count > 1) write_secret(folder.path());
       Guardian guardian(folder.path());
       // If the launcher itself fails (no descriptor, no memory), the destructor of `ranks` ends them.
       RankProcesses ranks(job_, link_, folder.path(), *table_, guardian);
@@ -87,13 +86,6 @@ class Supervisor {
   }
 
  private:
-  // The ranks need it for the store.
-  void write_secret(const std::string& folder) const {
-    if (const auto error = publish(folder, kSecretFile, to_hex(job_.nodes.secret))) {
-      throw Error(ExitCode::failure, "cannot write into the job's folder " + folder + ": " + error.message());
-    }
-  }
-
   // After the ranks of this node have ended: the first cause may be on another one.
   void wait_for_nodes(Signals& signals) {
     link_.announce_ends(own_ends());

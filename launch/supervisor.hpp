@@ -18,7 +18,7 @@ struct Nodes {
   int rank = 0;                           // of this node
   std::string master_addr = "127.0.0.1";  // of node 0: a name or an address that all nodes can reach
   int master_port = 0;
-  Secret secret;                             // the same on all nodes
+  Secret secret;                             // of required_secret(), the same on all nodes
   std::chrono::milliseconds timeout{30000};  // until all nodes are there
 };
 
@@ -64,7 +64,7 @@ struct Job {
 // Several nodes: the launcher of node 0 hosts the store in which nodes and ranks meet, at master_addr:master_port.
 // Ranks are numbered by node rank. Every launcher reports the same first cause and returns the same exit code. A node
 // that is silent for 2.25 s is lost, which ends the job. A signal to one launcher stops the ranks of all. Ranks also
-// get DDPRUN_STORE ("HOST:PORT"), and the job's secret in the file "secret" of their job folder.
+// get DDPRUN_STORE ("HOST:PORT"), and find the job's secret where the launcher has found it, in the environment.
 // After a failure (exit code 1 or 5) all ranks start again, up to max_restarts times. A lost node may come back within
 // the timeout: start its launcher again with the same arguments. Call supervise() on the main thread, before other
 // threads exist: a child's PR_SET_PDEATHSIG watches the thread that spawned it, and the launcher forks. Throws

@@ -2,12 +2,11 @@
 
 #include <fcntl.h>
 #include <openssl/rand.h>
-#include <openssl/sha.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <boost/algorithm/hex.hpp>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 
@@ -18,7 +17,6 @@
 namespace ddprun::launch {
 namespace {
 
-constexpr char kDigits[] = "0123456789abcdef";
 constexpr std::size_t kMostSecretBytes = 4096;  // of the file; no secret has so many
 
 [[noreturn]] void refuse_secret(const std::string& origin, const std::string& what) {
@@ -58,35 +56,18 @@ Secret secret_of_environment() {
   return path != nullptr && *path != '\0' ? secret_in_file(path) : Secret();
 }
 
-std::string to_hex(const Secret& secret) {
-  std::string digits;
-  for (const char character : secret) {
-    const auto byte = static_cast<unsigned char>(character);
-    digits += {kDigits[byte >> 4], kDigits[byte & 15]};
-  }
-  return digits;
+std::string to_hex(const std::string& bytes) {
+  return boost::algorithm::hex_lower(bytes);
 }
 
-Secret from_hex(const std::string& digits, const std::string& origin) {
+Secret from_hex(const std::string& digits, const std::string& origin) try {
   // The message must not contain the digits.
   if (digits.size() != 2 * kSecretBytes) {
     refuse_secret(origin, "has " + std::to_string(digits.size()) + " characters: expected 64 hexadecimal digits");
   }
-  Secret secret;
-  for (std::size_t at = 0; at < digits.size(); at += 2) {
-    unsigned char byte = 0;
-    const char* const end = digits.data() + at + 2;
-    if (std::from_chars(end - 2, end, byte, 16).ptr != end) refuse_secret(origin, "is not hexadecimal");
-    secret += static_cast<char>(byte);
-  }
-  return secret;
-}
-
-std::string digest(const std::string& text) {
-  std::string result(SHA256_DIGEST_LENGTH, '\0');
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-         reinterpret_cast<unsigned char*>(result.data()));
-  return result;
+  return boost::algorithm::unhex(digits);
+} catch (const boost::algorithm::hex_decode_error&) {
+  refuse_secret(origin, "is not hexadecimal");
 }
 
 }  // namespace ddprun::launch

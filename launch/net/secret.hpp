@@ -1,4 +1,4 @@
-// The secret of a job: processes of several hosts prove with it that they belong to the job. And digests.
+// The secret of a job: processes of several hosts prove with it that they belong to the job.
 #pragma once
 
 #include <string>
@@ -9,9 +9,7 @@ namespace ddprun::launch {
 using Secret = std::string;
 
 inline constexpr std::size_t kSecretBytes = 32;
-
-// In a job folder: the file with the secret in hexadecimal digits.
-inline constexpr char kSecretFile[] = "secret";
+inline const Secret kKnownSecret(kSecretBytes, '\0');  // that everybody knows, for launch.insecure
 
 // Where the server is, and the secret that it requires.
 struct StoreAddress {
@@ -30,10 +28,8 @@ Secret make_secret();  // throws Error(failure) if the system has no random numb
 // is set. Throws Error(rendezvous) if it is something else, or if others can read the file.
 Secret secret_of_environment();
 
-// 64 hexadecimal digits, and back. from_hex() throws Error(rendezvous); `origin` is for its message.
-std::string to_hex(const Secret& secret);
+// Hexadecimal digits; and a secret from 64 of them. from_hex() throws Error(rendezvous); `origin` is for its message.
+std::string to_hex(const std::string& bytes);
 Secret from_hex(const std::string& digits, const std::string& origin);
-
-std::string digest(const std::string& text);  // SHA-256, 32 bytes
 
 }  // namespace ddprun::launch

@@ -178,7 +178,7 @@ int run_launcher(int argc, char** argv) {
     std::istringstream(node) >> job.nodes.rank >> colon >> job.nodes.count >> colon >> job.nodes.master_port >> colon >>
         job.max_restarts;
     job.nodes.master_addr = "127.0.0.1";
-    job.nodes.secret = Secret(kSecretBytes, 's');
+    job.nodes.secret = kKnownSecret;
     const char* timeout = std::getenv("FAKE_JOB_TIMEOUT");
     job.nodes.timeout = milliseconds(timeout == nullptr ? 20000 : std::stol(timeout));
   }
