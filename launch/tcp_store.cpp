@@ -32,70 +32,54 @@ std::string first_line(const std::exception& error) {
   return text.substr(0, text.find('\n'));
 }
 
-// Under this key of torchrun's store, rank 0 writes the address and the secret of ddprun's store. The key is the same
-// in all attempts: torchrun gives the ranks no number of the attempt that is equal on all hosts.
-class AgentKey {
- public:
-  AgentKey(const World& world, Clock::time_point deadline)
-      : key_("ddprun/" + world.job + "/store"), deadline_(deadline) {
-    silence_c10d();
-    c10d::TCPStoreOptions options;
-    options.port = static_cast<std::uint16_t>(world.master_port);
-    options.isServer = false;
-    options.waitWorkers = false;
-    options.timeout = left();
-    agent_ = c10::make_intrusive<c10d::TCPStore>(world.master_addr, options);
-  }
+milliseconds until(Clock::time_point deadline) {
+  return std::max(std::chrono::ceil<milliseconds>(deadline - Clock::now()), milliseconds(1));
+}
 
-  milliseconds left() const {
-    return std::max(std::chrono::ceil<milliseconds>(deadline_ - Clock::now()), milliseconds(1));
-  }
-  void write(const StoreAddress& address) {
-    const std::string text = std::to_string(address.port) + " " + to_hex(address.secret);
-    agent_->set(key_, std::vector<uint8_t>(text.begin(), text.end()));
-  }
-  // Waits until it is written.
-  void read(StoreAddress& address) {
-    agent_->setTimeout(left());
-    const std::vector<uint8_t> bytes = agent_->get(key_);
-    std::istringstream text(std::string(bytes.begin(), bytes.end()));
-    std::string secret;
-    text >> address.port >> secret;
-    address.secret = from_hex(secret, "the secret in torchrun's store");
-  }
-
- private:
-  const std::string key_;
-  const Clock::time_point deadline_;
-  c10::intrusive_ptr<c10d::TCPStore> agent_;
-};
+c10d::TCPStore connect(const World& world, milliseconds timeout) {
+  silence_c10d();
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(world.master_port);
+  options.isServer = false;
+  options.waitWorkers = false;
+  options.timeout = timeout;
+  return c10d::TCPStore(world.master_addr, options);
+}
 
 // The key may be of an earlier attempt. That store has ended, or it already has this rank. Then rank 0 has not yet
 // written the new address.
-std::unique_ptr<Store> join_through(AgentKey& key, StoreAddress& address, int rank) {
+std::unique_ptr<Store> join(World& world, c10d::TCPStore& agent, const std::string& key, Clock::time_point deadline) {
   constexpr milliseconds kPause{20}, kMostPatience{8000};
   for (milliseconds patience{250};; patience = std::min(2 * patience, kMostPatience)) {
-    key.read(address);
+    agent.setTimeout(until(deadline));
+    const std::vector<uint8_t> bytes = agent.get(key);  // waits until it is written
+    std::istringstream text(std::string(bytes.begin(), bytes.end()));
+    std::string secret;
+    text >> world.server.port >> secret;
+    world.server.secret = from_hex(secret, "the secret in torchrun's store");
     try {
-      auto store = net_store(address, std::min(patience, key.left()));
-      store->set("rank " + std::to_string(rank), "");
+      auto store = net_store(world.server, std::min(patience, until(deadline)));
+      store->set("rank " + std::to_string(world.rank), "");
       return store;
     } catch (const Error&) {
-      if (key.left() <= kPause) throw;
+      if (until(deadline) <= kPause) throw;
     }
     std::this_thread::sleep_for(kPause);
   }
 }
 
+// Under a key of torchrun's store, rank 0 writes the port and the secret of ddprun's store. The key is the same in all
+// attempts: torchrun gives the ranks no number of the attempt that is equal on all hosts.
 std::unique_ptr<Store> open_through_agent(World& world, milliseconds timeout) {
-  const std::string where = world.local_size == world.size ? "127.0.0.1" : world.master_addr;
-  StoreAddress& address = world.server;
-  address = {where, 0, make_secret()};
-  auto hosted = world.rank == 0 ? hosted_store(address, timeout) : nullptr;
+  const auto deadline = Clock::now() + timeout;
+  const std::string key = "ddprun/" + world.job + "/store";
+  world.server = {world.local_size == world.size ? "127.0.0.1" : world.master_addr, 0, make_secret()};
+  auto hosted = world.rank == 0 ? hosted_store(world.server, timeout) : nullptr;
   try {
-    AgentKey key(world, Clock::now() + timeout);
-    if (hosted == nullptr) return join_through(key, address, world.rank);
-    key.write(address);
+    c10d::TCPStore agent = connect(world, timeout);
+    if (hosted == nullptr) return join(world, agent, key, deadline);
+    const std::string text = std::to_string(world.server.port) + " " + to_hex(world.server.secret);
+    agent.set(key, std::vector<uint8_t>(text.begin(), text.end()));
     return hosted;
   } catch (const std::exception& error) {
     throw Error(ExitCode::rendezvous, "torchrun's store at " + world.master_addr + ":" +
