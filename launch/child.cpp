@@ -4,12 +4,12 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <map>
 
 #include "base/file.hpp"
 #include "base/subprocess.hpp"
@@ -29,6 +29,14 @@ void reset_signals() {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+// `strings` as argv or environ, with the null at the end.
+std::vector<char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  for (const std::string& string : strings) result.push_back(const_cast<char*>(string.c_str()));
+  result.push_back(nullptr);
+  return result;
 }
 
 }  // namespace
@@ -99,29 +107,17 @@ Child fork_rank(const std::function<int()>& main, const std::vector<std::string>
   });
 }
 
-std::vector<char*> pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> result;
-  for (const std::string& string : strings) result.push_back(const_cast<char*>(string.c_str()));
-  result.push_back(nullptr);
-  return result;
-}
-
 std::vector<std::string> environment_with(const std::vector<std::string>& added) {
-  const std::vector<std::string> own = {
-      "DDPRUN_RANK=",    "DDPRUN_WORLD_SIZE=", "DDPRUN_LOCAL_RANK=", "DDPRUN_LOCAL_WORLD_SIZE=",
-      "DDPRUN_JOB_DIR=", "DDPRUN_STORE=",      "DDPRUN_TTY="};
-  // If a variable is there twice, getenv finds the first.
-  const auto replaced = [&](const std::string& variable) {
-    const std::string name = variable.substr(0, variable.find('=') + 1);
-    return std::any_of(added.begin(), added.end(), [&](const std::string& each) { return each.starts_with(name); });
-  };
-  std::vector<std::string> result;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string variable = *entry;
-    const auto names_it = [&](const std::string& name) { return variable.starts_with(name); };
-    if (std::none_of(own.begin(), own.end(), names_it) && !replaced(variable)) result.push_back(variable);
+  std::map<std::string, std::string> variables;  // with their names
+  const auto name_of = [](const std::string& variable) { return variable.substr(0, variable.find('=')); };
+  for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace(name_of(*entry), *entry);
+  for (const char* own : {"DDPRUN_RANK", "DDPRUN_WORLD_SIZE", "DDPRUN_LOCAL_RANK", "DDPRUN_LOCAL_WORLD_SIZE",
+                          "DDPRUN_JOB_DIR", "DDPRUN_STORE", "DDPRUN_TTY"}) {
+    variables.erase(own);
   }
-  result.insert(result.end(), added.begin(), added.end());
+  for (const std::string& variable : added) variables[name_of(variable)] = variable;
+  std::vector<std::string> result;
+  for (const auto& [name, variable] : variables) result.push_back(variable);
   return result;
 }
 

@@ -46,7 +46,4 @@ Child fork_rank(const std::function<int()>& main, const std::vector<std::string>
 // This process's environment, with a rank's DDPRUN_ variables replaced by `added`.
 std::vector<std::string> environment_with(const std::vector<std::string>& added);
 
-// `strings` as argv or environ, with the null at the end. The strings must outlive the result.
-std::vector<char*> pointers(const std::vector<std::string>& strings);
-
 }  // namespace ddprun::launch

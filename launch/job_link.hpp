@@ -39,7 +39,7 @@ class JobLink {
   // Of a job that has no other node: never connected.
   explicit JobLink(NodeInfo only);
   // Joins the other nodes: blocks until all `nodes` are there, at most `timeout`. Throws as Connection, and
-  // Error(rendezvous) that names the missing nodes, another node with the same node rank, or one of another version.
+  // Error(rendezvous) that names the missing nodes, or another node with the same node rank.
   JobLink(const StoreAddress& address, int node, int nodes, const NodeInfo& info, std::chrono::milliseconds timeout);
   ~JobLink();  // ends the connection without a failure: the other nodes do not see a lost node
   JobLink(const JobLink&) = delete;

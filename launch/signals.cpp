@@ -72,15 +72,13 @@ Signals::Signals(std::initializer_list<int> more) {
   if (!fd_) throw Error(ExitCode::failure, std::string("the launcher cannot watch signals: ") + std::strerror(errno));
   ::pthread_sigmask(SIG_BLOCK, &wanted, &mask_before_);
   pipe_before_ = set_handler(SIGPIPE, SIG_IGN);
-  usr2_before_ = set_handler(SIGUSR2, SIG_IGN);  // a blocked signal comes nevertheless
+  ignore_signal(SIGUSR2);  // a blocked signal comes nevertheless
   // If our parent ignores SIGCHLD, we inherit that, and the kernel would reap the ranks itself.
-  child_before_ = set_handler(SIGCHLD, SIG_DFL);
+  set_handler(SIGCHLD, SIG_DFL);
 }
 
 Signals::~Signals() {
   ::sigaction(SIGPIPE, &pipe_before_, nullptr);
-  ::sigaction(SIGUSR2, &usr2_before_, nullptr);
-  ::sigaction(SIGCHLD, &child_before_, nullptr);
   ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 

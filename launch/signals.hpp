@@ -15,8 +15,8 @@
 namespace ddprun::launch {
 
 // While it lives, SIGINT, SIGTERM, SIGUSR1, SIGCHLD and those of `more` are blocked in this thread and read here, and
-// SIGPIPE is ignored. SIGUSR2 is ignored in programs that this one starts. Threads that already run still receive them,
-// so construct it while there is only one thread.
+// SIGPIPE is ignored. From then on SIGUSR2 is ignored in this process and in programs that it starts. Threads that
+// already run still receive them, so construct it while there is only one thread.
 class Signals {
  public:
   explicit Signals(std::initializer_list<int> more = {});  // throws Error(failure)
@@ -30,8 +30,6 @@ class Signals {
  private:
   sigset_t mask_before_{};
   struct sigaction pipe_before_ {};
-  struct sigaction usr2_before_ {};
-  struct sigaction child_before_ {};
   UniqueFd fd_;
 };
 

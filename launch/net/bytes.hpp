@@ -2,7 +2,8 @@
 // struct, as std::tie() gives them, are written and read one after another.
 #pragma once
 
-#include <array>
+#include <boost/endian/buffers.hpp>
+#include <boost/endian/conversion.hpp>
 #include <chrono>
 #include <cstdint>
 #include <stdexcept>
@@ -15,9 +16,8 @@ namespace ddprun::launch {
 class ByteWriter {
  public:
   ByteWriter& number(uint64_t value) {
-    std::array<char, 8> bytes;
-    for (std::size_t byte = 0; byte < bytes.size(); ++byte) bytes[byte] = static_cast<char>(value >> 8 * byte & 0xff);
-    bytes_.append(bytes.data(), bytes.size());
+    const boost::endian::little_uint64_buf_t number(value);
+    bytes_.append(reinterpret_cast<const char*>(number.data()), sizeof number);
     return *this;
   }
   ByteWriter& text(std::string_view value) {
@@ -48,13 +48,7 @@ class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
 
-  uint64_t number() {
-    const std::string_view part = next(8);
-    uint64_t value = 0;
-    for (int byte = 7; byte >= 0; --byte)
-      value = value << 8 | static_cast<unsigned char>(part[static_cast<unsigned>(byte)]);
-    return value;
-  }
+  uint64_t number() { return boost::endian::load_little_u64(reinterpret_cast<const unsigned char*>(next(8).data())); }
   std::string text() { return std::string(next(number())); }
   template <typename... Fields>
   void fields(const std::tuple<Fields&...>& all) {

@@ -19,7 +19,7 @@
 
 namespace ddprun::launch {
 
-inline constexpr std::string_view kHello = "ddpstor4";  // changes when the protocol changes
+inline constexpr std::string_view kHello = "ddpstor4";  // changes when a message changes
 inline constexpr std::size_t kNonceBytes = 32;
 inline constexpr std::size_t kProofBytes = 32;
 inline constexpr std::size_t kFirstBytes = kHello.size() + kNonceBytes;

@@ -109,18 +109,6 @@ TEST_CASE("a second node of the same rank, and one with another number of nodes,
   CHECK(contains(size, "--nnodes 3, and the first has 2"));
 }
 
-TEST_CASE("a node of another version of ddprun is refused in one line that names it") {
-  const Nodes nodes;
-  std::thread joining([&] {
-    Connection other(nodes.address, Clock::now() + kLimit);
-    other.send(request(Request::join).number(1).number(2).number(20000).text("info of another version"));
-    other.receive(Clock::now() + kLimit);
-  });
-  const std::string error = error_of([&] { nodes.join(0, 2); });
-  joining.join();
-  CHECK(error == "4: node 1 runs another version of ddprun: install the same one on all hosts");
-}
-
 TEST_CASE("a node receives what another one announces, in that order") {
   const Nodes nodes;
   const auto both = nodes.join_all(2);
