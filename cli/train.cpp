@@ -119,7 +119,7 @@ ExitCode be_rank(const Arguments& arguments, const config::Loaded& loaded, const
   launch::World world = console::discover(arguments.nodes, is_ddp ? run::explicit_nproc(loaded) : std::nullopt).value();
   // So that people and tools can find it: /proc/PID/environ of a rank that was forked is that of the launcher.
   ::prctl(PR_SET_NAME, ("ddprun-rank" + std::to_string(world.rank)).c_str());
-  launch::hold_signal(SIGUSR2);  // for run::CollectivesFile
+  launch::hold_usr2();  // for run::CollectivesFile
   launch::catch_stop_signals();
   choose_output(arguments, loaded.experiment.log.level);
   refuse_company_of_one_process(loaded, world);
@@ -199,7 +199,7 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
 
 ExitCode train(const Arguments& arguments) {
   const auto world = console::discover(arguments.nodes, std::nullopt);
-  if (world) launch::hold_signal(SIGUSR2);
+  if (world) launch::hold_usr2();
   config::Loaded loaded = load_experiment(arguments, world);
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);
   if (world) return be_rank(arguments, loaded, registry, nullptr);
@@ -217,7 +217,7 @@ ExitCode train(const Arguments& arguments) {
   }
   launch::catch_stop_signals();
   if (!arguments.quiet) launch::acknowledge_stop_signals(console::terminal_columns() > 0);
-  launch::hold_signal(SIGUSR2);
+  launch::hold_usr2();
   constexpr bool own_log = true;
   const auto how = [&](const std::string& run) { return how_to_resume(arguments, run); };
   return run::run_rank({loaded, launch::World{}, nullptr, "", how, own_log}, registry);

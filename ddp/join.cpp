@@ -24,7 +24,7 @@ Rendezvous join_rendezvous(launch::World& world, std::chrono::milliseconds timeo
       std::_Exit(static_cast<int>(code));
     }).detach();
     // This rank hangs, so its last collectives show most: CollectivesFile writes them on this signal.
-    launch::send_held_signal(SIGUSR2, launch::kJobFails);
+    launch::send_held_usr2(launch::kJobFails);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     std::_Exit(static_cast<int>(launch::report_failure(code, cause)));
   };

@@ -83,7 +83,7 @@ void RankWatch::turn(Clock::time_point now) {
 void RankWatch::watch_progress() {
   const std::vector<std::string> lines = link_.watch({table_.get(world_.local_rank)}, kCheckInterval);
   for (const int rank : link_.take_stuck()) {
-    if (rank == world_.rank) send_held_signal(SIGUSR2, kShowStack);
+    if (rank == world_.rank) send_held_usr2(kShowStack);
   }
   // If no process reads stderr now, that must not stop this thread: the others would take this rank as lost.
   const bool is_free = !printed_.valid() || printed_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;

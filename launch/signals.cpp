@@ -4,7 +4,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -43,12 +42,13 @@ extern "C" void on_stop_signal(int signal) {
   ::_exit(code);
 }
 
-std::array<std::atomic<bool>, NSIG> is_held{};
+std::atomic<bool> usr2_is_held{false};
 
-sigset_t only(int signal) {
+sigset_t block_usr2() {
   sigset_t set;
   ::sigemptyset(&set);
-  ::sigaddset(&set, signal);
+  ::sigaddset(&set, SIGUSR2);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   return set;
 }
 
@@ -72,7 +72,7 @@ Signals::Signals(std::initializer_list<int> more) {
   if (!fd_) throw Error(ExitCode::failure, std::string("the launcher cannot watch signals: ") + std::strerror(errno));
   ::pthread_sigmask(SIG_BLOCK, &wanted, &mask_before_);
   pipe_before_ = set_handler(SIGPIPE, SIG_IGN);
-  ignore_signal(SIGUSR2);  // a blocked signal comes nevertheless
+  ::signal(SIGUSR2, SIG_IGN);  // a blocked signal comes nevertheless
   // If our parent ignores SIGCHLD, we inherit that, and the kernel would reap the ranks itself.
   set_handler(SIGCHLD, SIG_DFL);
 }
@@ -105,37 +105,30 @@ ExitCode stop_signal() {
   return static_cast<ExitCode>(recorded.load());
 }
 
-void ignore_signal(int signal) {
-  ::signal(signal, SIG_IGN);
-}
-
-void hold_signal(int signal) {
-  const sigset_t set = only(signal);
-  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+void hold_usr2() {
+  block_usr2();
   // For a thread that exists already, for example of a library: the signal must not end the process.
-  set_handler(signal, [](int) {});
-  is_held.at(static_cast<std::size_t>(signal)) = true;
+  set_handler(SIGUSR2, [](int) {});
+  usr2_is_held = true;
 }
 
-void send_held_signal(int signal, int value) {
-  if (is_held.at(static_cast<std::size_t>(signal))) ::sigqueue(::getpid(), signal, {.sival_int = value});
+void send_held_usr2(int value) {
+  if (usr2_is_held) ::sigqueue(::getpid(), SIGUSR2, {.sival_int = value});
 }
 
-SignalThread::SignalThread(int signal, std::function<void(int)> handle)
-    : signal_(signal), handle_(std::move(handle)), thread_([this] { run(); }) {}
+Usr2Thread::Usr2Thread(std::function<void(int)> handle) : handle_(std::move(handle)), thread_([this] { run(); }) {}
 
-SignalThread::~SignalThread() {
+Usr2Thread::~Usr2Thread() {
   stopping_ = true;
-  ::pthread_kill(thread_.native_handle(), signal_);
+  ::pthread_kill(thread_.native_handle(), SIGUSR2);
   thread_.join();
 }
 
-void SignalThread::run() {
-  const sigset_t set = only(signal_);
-  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+void Usr2Thread::run() {
+  const sigset_t set = block_usr2();
   while (true) {
     siginfo_t info{};
-    if (::sigwaitinfo(&set, &info) != signal_) continue;
+    if (::sigwaitinfo(&set, &info) != SIGUSR2) continue;
     if (stopping_) return;
     handle_(info.si_code == SI_QUEUE ? info.si_value.sival_int : 0);
   }

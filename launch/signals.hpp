@@ -56,30 +56,26 @@ ExitCode stop_signal();
 // (sigqueue): a rank has failed; or the other ranks wait for this rank, and it must show its stack.
 inline constexpr int kJobFails = 1, kShowStack = 2;
 
-// After this, the signal ends neither this process nor a program that it starts. Call it first in main().
-void ignore_signal(int signal);
-
-// After this, the signal is blocked in this thread and in those that it starts. It stays pending until a SignalThread
+// After this, SIGUSR2 is blocked in this thread and in those that it starts. It stays pending until a Usr2Thread
 // handles it. Call it before other threads exist.
-void hold_signal(int signal);
+void hold_usr2();
 
-// Sends the signal to this process, with the value, if hold_signal() was called for it: otherwise the signal belongs to
-// the program. Any thread.
-void send_held_signal(int signal, int value);
+// Sends SIGUSR2 to this process, with the value, if hold_usr2() was called: otherwise the signal belongs to the
+// program. Any thread.
+void send_held_usr2(int value);
 
-// While it lives, calls `handle` on a separate thread for each signal, also while the other threads are blocked, with
-// the value that came with the signal: 0 after kill(). `handle` must not throw. Call hold_signal() before.
-class SignalThread {
+// While it lives, calls `handle` on a separate thread for each SIGUSR2, also while the other threads are blocked, with
+// the value that came with the signal: 0 after kill(). `handle` must not throw. Call hold_usr2() before.
+class Usr2Thread {
  public:
-  SignalThread(int signal, std::function<void(int value)> handle);
-  ~SignalThread();
-  SignalThread(const SignalThread&) = delete;
-  SignalThread& operator=(const SignalThread&) = delete;
+  explicit Usr2Thread(std::function<void(int value)> handle);
+  ~Usr2Thread();
+  Usr2Thread(const Usr2Thread&) = delete;
+  Usr2Thread& operator=(const Usr2Thread&) = delete;
 
  private:
   void run();
 
-  const int signal_;
   const std::function<void(int)> handle_;
   std::atomic<bool> stopping_{false};
   std::thread thread_;

@@ -13,7 +13,6 @@
 
 #include "base/subprocess.hpp"
 #include "launch/failure.hpp"
-#include "launch/signals.hpp"
 
 namespace ddprun::console {
 
@@ -64,7 +63,7 @@ void flush_stdout() {
 }  // namespace
 
 int run_program(const std::function<ExitCode()>& body) {
-  launch::ignore_signal(SIGUSR2);  // until a rank or the launcher handles it
+  ::signal(SIGUSR2, SIG_IGN);  // until a rank or the launcher handles it
   ExitCode code = ExitCode::ok;
   try {
     code = body();

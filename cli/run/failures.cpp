@@ -88,7 +88,7 @@ CollectivesFile::CollectivesFile(std::shared_ptr<const comm::FlightRecorder> rec
       log_path_(std::move(log_path)),
       exceptions_before_(std::uncaught_exceptions()),
       training_thread_(::pthread_self()),
-      signals_(SIGUSR2, [this](int value) { on_signal(value); }) {}
+      signals_([this](int value) { on_signal(value); }) {}
 
 CollectivesFile::~CollectivesFile() {
   if (std::uncaught_exceptions() > exceptions_before_ && !failed_) write("this rank failed", ExitCode::failure);

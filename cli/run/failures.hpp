@@ -27,7 +27,7 @@ void after_crash(std::function<void()> action);
 
 // Writes the last collectives of this rank into the run folder: when the rank fails, and on SIGUSR2. If the launcher
 // asks for it with SIGUSR2, logs the innermost part of the training thread's stack, and appends all of it to the rank's
-// log file. The file is collectives-rank<N>.json (docs/reports.md). Call hold_signal(SIGUSR2) before: the signal then
+// log file. The file is collectives-rank<N>.json (docs/reports.md). Call hold_usr2() before: the signal then
 // stays pending until this object exists. Does not throw: if the file cannot be written, it logs a warning.
 class CollectivesFile {
  public:
@@ -53,7 +53,7 @@ class CollectivesFile {
   const pthread_t training_thread_;
   std::mutex mutex_;  // between the signal's thread and the training thread
   std::atomic<bool> failed_{false};
-  launch::SignalThread signals_;  // last: it uses the others
+  launch::Usr2Thread signals_;  // last: it uses the others
 };
 
 }  // namespace ddprun::run

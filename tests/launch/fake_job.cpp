@@ -130,9 +130,8 @@ const std::map<std::string, Action>& actions() {
        }},
       {"usr2",  // prints the value of each SIGUSR2 from here on
        [](Self&, const std::string&) {
-         hold_signal(SIGUSR2);
-         static const SignalThread thread(SIGUSR2,
-                                          [](int value) { print(stdout, "usr2 " + std::to_string(value) + "\n"); });
+         hold_usr2();
+         static const Usr2Thread thread([](int value) { print(stdout, "usr2 " + std::to_string(value) + "\n"); });
        }},
       {"request", [](Self& self, const std::string&) { self.table->request_stop(); }},
       {"train", [](Self& self, const std::string& steps) { train(self, std::stol(steps)); }},

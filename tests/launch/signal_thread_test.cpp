@@ -7,7 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <functional>
 #include <thread>
 
@@ -34,9 +33,9 @@ void wait_for(const std::atomic<int>& count, int value) {  // alarm() is the dea
 
 TEST_CASE("the thread gets the signal and its value while the main thread is blocked") {
   CHECK(succeeds([] {
-    hold_signal(SIGUSR2);
+    hold_usr2();
     std::atomic<int> calls{0}, values{0};
-    const SignalThread thread(SIGUSR2, [&](int value) {
+    const Usr2Thread thread([&](int value) {
       values += value;
       ++calls;
     });
@@ -50,11 +49,11 @@ TEST_CASE("the thread gets the signal and its value while the main thread is blo
 
 TEST_CASE("a signal that comes before the thread is kept for it, and one after it does nothing") {
   CHECK(succeeds([] {
-    hold_signal(SIGUSR2);
+    hold_usr2();
     kill(getpid(), SIGUSR2);
     std::atomic<int> calls{0};
     {
-      const SignalThread thread(SIGUSR2, [&](int) { ++calls; });
+      const Usr2Thread thread([&](int) { ++calls; });
       wait_for(calls, 1);
     }
     kill(getpid(), SIGUSR2);
@@ -64,14 +63,14 @@ TEST_CASE("a signal that comes before the thread is kept for it, and one after i
 
 TEST_CASE("a signal that nobody holds belongs to the program, and is not sent") {
   CHECK(succeeds([] {
-    send_held_signal(SIGUSR2, 3);  // it would end this process
-    hold_signal(SIGUSR2);
+    send_held_usr2(3);  // it would end this process
+    hold_usr2();
     std::atomic<int> calls{0}, values{0};
-    const SignalThread thread(SIGUSR2, [&](int value) {
+    const Usr2Thread thread([&](int value) {
       values += value;
       ++calls;
     });
-    send_held_signal(SIGUSR2, 5);
+    send_held_usr2(5);
     wait_for(calls, 1);
     return values == 5;
   }));
@@ -83,20 +82,12 @@ TEST_CASE("a thread that existed before does not let the signal end the process"
     std::thread other([&] {
       while (!stop) std::this_thread::sleep_for(1ms);
     });
-    hold_signal(SIGUSR2);
+    hold_usr2();
     pthread_kill(other.native_handle(), SIGUSR2);
     std::this_thread::sleep_for(20ms);
     stop = true;
     other.join();
     return true;
-  }));
-}
-
-TEST_CASE("an ignored signal ends neither the process nor a program that it starts") {
-  CHECK(succeeds([] {
-    ignore_signal(SIGUSR2);
-    raise(SIGUSR2);
-    return std::system("kill -USR2 $$") == 0;
   }));
 }
 
