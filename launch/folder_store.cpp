@@ -44,7 +44,10 @@ class FolderStore : public Store {
       const auto failure = first_failure(folder_);
       // After the check for a failure, so that a key set before the failure is found.
       if (auto value = read_whole(path)) return value;
-      if (failure) throw_echo(*failure, key);
+      if (failure) {  // the launcher reports the first cause; this is a consequence
+        throw Error(ExitCode::peer, "rank " + std::to_string(failure->rank) + " failed while this one waited for \"" +
+                                        key + "\": " + failure->message);
+      }
       const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
       if (waited >= timeout) break;
       std::this_thread::sleep_for(std::min<std::chrono::microseconds>(pause, timeout - waited));
@@ -56,13 +59,6 @@ class FolderStore : public Store {
   }
 
  private:
-  // This is a consequence of the failure, so its exit code is that of a lost peer: the launcher reports the first
-  // cause.
-  [[noreturn]] static void throw_echo(const Failure& failure, const std::string& key) {
-    throw Error(ExitCode::peer, "rank " + std::to_string(failure.rank) + " failed while this one waited for \"" + key +
-                                    "\": " + failure.message);
-  }
-
   const std::string folder_;
 };
 

@@ -69,17 +69,15 @@ int64_t oom_kills(const std::string& cgroup, const std::string& mount) {
   return 0;
 }
 
-RankProcesses::RankProcesses(const Job& job, const JobLink& link, std::string folder, const ProgressTable& table,
-                             Guardian& guardian)
+RankProcesses::RankProcesses(const Job& job, const JobLink& link)
     : first_(link.first_rank()),
-      folder_(std::move(folder)),
-      table_(table),
-      guardian_(guardian),
+      table_(folder_.path(), job.nproc),
+      guardian_(folder_.path()),
       oom_before_(oom_kills_here()),
       users_program_(job.torchrun_variables) {
   try {
     for (int local = 0; local < job.nproc; ++local) {
-      const auto variables = environment_of(job, link, local, folder_);
+      const auto variables = environment_of(job, link, local, folder_.path());
       const auto entrust = [&] { guardian_.entrust(::getpid()); };
       const auto leave = [&] {
         entrust();
@@ -87,7 +85,7 @@ RankProcesses::RankProcesses(const Job& job, const JobLink& link, std::string fo
         ranks_.clear();  // closes the pipes of the others
       };
       Child child = job.forked ? fork_rank(job.forked, variables, leave) : spawn(job.command, variables, entrust);
-      ranks_.push_back({std::move(child), {}, {}});
+      ranks_.push_back({first_ + local, std::move(child), {}, {}});
     }
   } catch (...) {
     kill();
@@ -117,7 +115,7 @@ bool RankProcesses::poll() {
     if (!rank.end) poll_rank(rank);
     if (!rank.end && rank.stopped_too_long()) failed_ = true;
   }
-  failed_ = failed_ || first_failure(folder_).has_value();
+  failed_ = failed_ || first_failure(folder_.path()).has_value();
   return failed_;
 }
 
@@ -128,7 +126,7 @@ void RankProcesses::poll_rank(Rank& rank) {
     rank.stopped.reset();
     if (info.si_code == CLD_STOPPED) {
       rank.stopped = Clock::now();
-      stops_.push_back("rank " + std::to_string(first_ + (&rank - ranks_.data())) + " (pid " + std::to_string(id) +
+      stops_.push_back("rank " + std::to_string(rank.number) + " (pid " + std::to_string(id) +
                        ") is stopped by a signal; the job ends in " + std::to_string(kStoppedLimit.count() / 1000) +
                        " s if it is not continued (SIGCONT)");
     }
@@ -153,24 +151,23 @@ int RankProcesses::wait_for(const Rank& rank) const {
 
 RankEnd RankProcesses::end_of(const Rank& rank, int status) const {
   RankEnd end;
-  const auto local = static_cast<int>(&rank - ranks_.data());
-  end.rank = first_ + local;
+  end.rank = rank.number;
   end.pid = rank.child.pid;
   end.host = host_name();
   end.time = Clock::now().time_since_epoch();
   end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   end.failure = reported(end.rank);
-  if (end.signal != 0) end.crash = crash_of(folder_, end.rank);
+  if (end.signal != 0) end.crash = crash_of(folder_.path(), end.rank);
   end.memory_limit = end.signal == SIGKILL && oom_kills_here() > oom_before_;
-  end.progress = table_.get(local);
+  end.progress = table_.get(rank.number - first_);
   end.stopped = rank.stopped_too_long();
   end.killed_by_launcher = killed_at_ && !end.failure;
   return end;
 }
 
 std::optional<Failure> RankProcesses::reported(int rank) const {
-  auto failure = failure_of(folder_, rank);
+  auto failure = failure_of(folder_.path(), rank);
   if (failure && killed_at_ && failure->time > killed_at_->time_since_epoch()) failure.reset();
   return failure;
 }
@@ -181,16 +178,11 @@ void RankProcesses::send(int signal) const {
   }
 }
 
-void RankProcesses::request_collectives(int value) const {
+void RankProcesses::ask(int value, std::optional<int> only) const {
   for (const Rank& rank : ranks_) {
-    if (!rank.end && !users_program_) ::sigqueue(rank.child.pid, SIGUSR2, {.sival_int = value});
+    const bool is_asked = !rank.end && !users_program_ && only.value_or(rank.number) == rank.number;
+    if (is_asked) ::sigqueue(rank.child.pid, SIGUSR2, {.sival_int = value});
   }
-}
-
-void RankProcesses::show_stack(int rank) const {
-  const auto local = static_cast<std::size_t>(rank - first_);
-  if (local >= ranks_.size() || ranks_[local].end || users_program_) return;
-  ::sigqueue(ranks_[local].child.pid, SIGUSR2, {.sival_int = kShowStack});
 }
 
 void RankProcesses::kill() {

@@ -11,6 +11,7 @@
 #include "launch/child.hpp"
 #include "launch/first_cause.hpp"
 #include "launch/guardian.hpp"
+#include "launch/job_folder.hpp"
 #include "launch/job_link.hpp"
 #include "launch/progress.hpp"
 #include "launch/supervisor.hpp"
@@ -26,16 +27,16 @@ class RankProcesses {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Starts the job's processes on this node. `folder` is the job's folder; `table` and `guardian` must outlive this
-  // object. If one cannot be started, ends the others and throws Error(failure).
-  RankProcesses(const Job& job, const JobLink& link, std::string folder, const ProgressTable& table,
-                Guardian& guardian);
+  // Starts the job's processes on this node, with a new job folder, progress table and guardian. If one cannot be
+  // started, ends the others and throws Error(failure).
+  RankProcesses(const Job& job, const JobLink& link);
   // Kills the processes that still run.
   ~RankProcesses();
   RankProcesses(const RankProcesses&) = delete;
   RankProcesses& operator=(const RankProcesses&) = delete;
 
   std::size_t live() const;
+  ProgressTable& table() { return table_; }
   // A process by its local rank, with the pipes of its output.
   Child& child(int local) { return ranks_[static_cast<std::size_t>(local)].child; }
 
@@ -51,10 +52,9 @@ class RankProcesses {
   void expect_stop_by(int signal) { stop_signal_ = signal; }
   // Sends this signal to all running ranks.
   void send(int signal) const;
-  // Sends SIGUSR2 with this value (launch/signals.hpp) to all running ranks; and asks one of them, if it is of this
-  // node, for its stack. Neither to a user's program: the signal might end it.
-  void request_collectives(int value) const;
-  void show_stack(int rank) const;
+  // Sends SIGUSR2 with this value (launch/signals.hpp) to all running ranks, or to `only` one. Not to a user's program:
+  // the signal might end it.
+  void ask(int value, std::optional<int> only = std::nullopt) const;
   // Kills all running ranks with their process groups. Later reports are ignored.
   void kill();
   bool killed() const { return killed_at_.has_value(); }
@@ -64,6 +64,7 @@ class RankProcesses {
 
  private:
   struct Rank {
+    int number;
     Child child;
     std::optional<Clock::time_point> stopped;
     std::optional<RankEnd> end;
@@ -78,9 +79,9 @@ class RankProcesses {
   std::optional<Failure> reported(int rank) const;
 
   const int first_;
-  const std::string folder_;
-  const ProgressTable& table_;
-  Guardian& guardian_;
+  const JobFolder folder_;
+  ProgressTable table_;
+  Guardian guardian_;
   std::vector<Rank> ranks_;
   const int64_t oom_before_;
   const bool users_program_;

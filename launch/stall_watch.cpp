@@ -26,8 +26,9 @@ const RankProgress* farthest_waiting(const std::vector<RankProgress>& ranks) {
 }  // namespace
 
 std::vector<StallWatch::Line> StallWatch::check(const std::vector<RankProgress>& ranks, Clock::time_point now) {
-  std::vector<Line> lines = hanging(ranks, now);
-  for (Line& line : slow(ranks, now)) lines.push_back(std::move(line));
+  std::vector<Line> lines;
+  add_hanging(ranks, now, lines);
+  add_slow(ranks, now, lines);
   return lines;
 }
 
@@ -42,8 +43,7 @@ bool StallWatch::hangs(int rank, const Progress& progress) const {
   return seen != seen_.end() && seen->second.hangs && same_position(seen->second.progress, progress);
 }
 
-std::vector<StallWatch::Line> StallWatch::slow(const std::vector<RankProgress>& ranks, Clock::time_point now) {
-  std::vector<Line> lines;
+void StallWatch::add_slow(const std::vector<RankProgress>& ranks, Clock::time_point now, std::vector<Line>& lines) {
   for (const RankProgress& rank : ranks) {
     std::vector<int64_t> others;
     for (const RankProgress& other : ranks) {
@@ -66,10 +66,9 @@ std::vector<StallWatch::Line> StallWatch::slow(const std::vector<RankProgress>& 
                          " ms, that of the other ranks " + std::to_string(*middle / 1000) + " ms; they wait for it",
                      std::nullopt});
   }
-  return lines;
 }
 
-std::vector<StallWatch::Line> StallWatch::hanging(const std::vector<RankProgress>& ranks, Clock::time_point now) {
+void StallWatch::add_hanging(const std::vector<RankProgress>& ranks, Clock::time_point now, std::vector<Line>& lines) {
   for (const RankProgress& rank : ranks) {
     Seen& seen = seen_[rank.rank];
     if (seen.next.count() > 0 && same_position(seen.progress, rank.progress)) continue;
@@ -78,9 +77,8 @@ std::vector<StallWatch::Line> StallWatch::hanging(const std::vector<RankProgress
     seen.next = kFirst;
     seen.hangs = false;
   }
-  std::vector<Line> lines;
   const RankProgress* waiting = farthest_waiting(ranks);
-  if (waiting == nullptr) return lines;
+  if (waiting == nullptr) return;
   const auto waits = [&](const RankProgress& rank) { return same_position(rank.progress, waiting->progress); };
   const auto count = std::count_if(ranks.begin(), ranks.end(), waits);
   const bool all = count == static_cast<std::ptrdiff_t>(ranks.size());
@@ -93,7 +91,7 @@ std::vector<StallWatch::Line> StallWatch::hanging(const std::vector<RankProgress
     if (all) {
       lines.push_back({"all ranks have been" + there + ": the network between them may be down", std::nullopt});
       for (auto& [rank, other] : seen_) other.next = 2 * time;
-      return lines;
+      return;
     }
     seen.hangs = true;
     lines.push_back({"rank " + std::to_string(rank.rank) + " (" + rank.host + ") has been" + there + "; " +
@@ -101,7 +99,6 @@ std::vector<StallWatch::Line> StallWatch::hanging(const std::vector<RankProgress
                          text(waiting->progress),
                      rank});
   }
-  return lines;
 }
 
 }  // namespace ddprun::launch

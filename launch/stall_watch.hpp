@@ -58,8 +58,8 @@ class StallWatch {
     Clock::time_point next_slow;  // report that it is slow, not earlier
   };
 
-  std::vector<Line> hanging(const std::vector<RankProgress>& ranks, Clock::time_point now);
-  std::vector<Line> slow(const std::vector<RankProgress>& ranks, Clock::time_point now);
+  void add_hanging(const std::vector<RankProgress>& ranks, Clock::time_point now, std::vector<Line>& lines);
+  void add_slow(const std::vector<RankProgress>& ranks, Clock::time_point now, std::vector<Line>& lines);
 
   const std::chrono::milliseconds age_;
   std::map<int, Seen> seen_;

@@ -13,14 +13,11 @@
 
 #include "base/subprocess.hpp"
 #include "launch/first_cause.hpp"
-#include "launch/guardian.hpp"
-#include "launch/job_folder.hpp"
 #include "launch/job_link.hpp"
 #include "launch/job_output.hpp"
 #include "launch/net/address.hpp"
 #include "launch/net/hub.hpp"
 #include "launch/net/net_store.hpp"
-#include "launch/progress.hpp"
 #include "launch/rank_processes.hpp"
 #include "launch/signals.hpp"
 
@@ -57,11 +54,8 @@ class Supervisor {
     bool broken_off = false;
     {
       Signals signals({SIGUSR2});
-      JobFolder folder;
-      table_ = std::make_unique<ProgressTable>(folder.path(), job_.nproc);
-      Guardian guardian(folder.path());
       // If the launcher itself fails (no descriptor, no memory), the destructor of `ranks` ends them.
-      RankProcesses ranks(job_, link_, folder.path(), *table_, guardian);
+      RankProcesses ranks(job_, link_);
       job_.forked = nullptr;  // the launcher must not keep the memory of what the ranks have inherited
       ranks_ = &ranks;
       while (ranks.live() > 0) turn(signals);
@@ -150,7 +144,7 @@ class Supervisor {
       kill_at_ = Clock::now() + kCollect;
       in_grace_ = false;
     }
-    ranks_->request_collectives(kJobFails);
+    ranks_->ask(kJobFails);
     link_.announce_failing();
   }
 
@@ -172,12 +166,12 @@ class Supervisor {
       return;
     }
     bool begun = false;
-    for (int rank = 0; rank < job_.nproc; ++rank) begun = begun || table_->get(rank).step > 0;
+    for (int rank = 0; rank < job_.nproc; ++rank) begun = begun || ranks_->table().get(rank).step > 0;
     if (!begun) {
       ranks_->kill();  // no rank has a result yet that should be saved
       return;
     }
-    table_->request_stop();
+    ranks_->table().request_stop();
     output_.print("ddprun: stopping: the ranks finish a common step and save (a second signal ends them at once)");
   }
 
@@ -185,9 +179,9 @@ class Supervisor {
   void watch_progress() {
     if (ranks_->killed()) return;
     std::vector<Progress> own;
-    for (int local = 0; local < job_.nproc; ++local) own.push_back(table_->get(local));
+    for (int local = 0; local < job_.nproc; ++local) own.push_back(ranks_->table().get(local));
     for (const std::string& line : link_.watch(own, kPollInterval)) output_.print("ddprun: " + line);
-    for (const int rank : link_.take_stuck()) ranks_->show_stack(rank);
+    for (const int rank : link_.take_stuck()) ranks_->ask(kShowStack, rank);
   }
 
   void on_time(Clock::time_point now) {
@@ -215,7 +209,7 @@ class Supervisor {
                  "ddprun: failed: " + describe(*cause) + elsewhere(*cause, ends)};
     }
     // A signal to a rank, and not to this process, stops the job too.
-    if (stop_signal_ == 0 && cause == nullptr && table_->stop_requested()) stop_signal_ = SIGTERM;
+    if (stop_signal_ == 0 && cause == nullptr && ranks_->table().stop_requested()) stop_signal_ = SIGTERM;
     verdict.stopped = stop_signal_ != 0;
     if (stop_signal_ == 0) return verdict;
     verdict.code = stop_signal_ == SIGINT ? ExitCode::interrupted : ExitCode::terminated;
@@ -241,7 +235,6 @@ class Supervisor {
   Job job_;
   JobLink& link_;
   JobOutput output_;
-  std::unique_ptr<ProgressTable> table_;
   RankProcesses* ranks_ = nullptr;
   bool failing_ = false;
   int stop_signal_ = 0;

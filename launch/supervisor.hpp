@@ -42,33 +42,27 @@ struct Job {
   std::chrono::milliseconds grace{30000};  // time between a signal to stop and the ranks' own exit
 };
 
-// Runs the job to its end and returns its exit code. Creates and removes the job's private folder. Opens no socket if
-// there is one node.
-//  - Every child has the environment DDPRUN_RANK, DDPRUN_WORLD_SIZE, DDPRUN_LOCAL_RANK, DDPRUN_LOCAL_WORLD_SIZE,
-//    DDPRUN_JOB_DIR and, if the launcher's stderr is a terminal, DDPRUN_TTY (its columns). It has a process group of
-//    its own, and dies with the launcher (PR_SET_PDEATHSIG).
-//  - With torchrun_variables also RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE,
-//    MASTER_ADDR and MASTER_PORT: a port of node 0 that was free.
-//  - Rank 0's output passes unchanged; lines of other ranks get the prefix "[rank1] ".
+// Runs the job to its end and returns its exit code. Opens no socket if there is one node.
+//  - Ranks have the environment DDPRUN_RANK, DDPRUN_WORLD_SIZE, DDPRUN_LOCAL_RANK, DDPRUN_LOCAL_WORLD_SIZE,
+//    DDPRUN_JOB_DIR and, if the launcher's stderr is a terminal, DDPRUN_TTY (its columns). With torchrun_variables also
+//    RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE, MASTER_ADDR and MASTER_PORT: a port
+//    of node 0 that was free.
 //  - The first rank that fails (a signal, an exit code other than 0, a reported failure, or stopped for 2 s) ends the
-//    job within half a second. The last line names rank, host, pid, step, phase, bucket and cause of the first failure,
-//    not of those that followed from it. The exit code is that of the first cause; 5 if a signal killed that rank.
+//    job within half a second. The last line and the exit code are those of the first cause.
 //  - First SIGINT, SIGTERM or SIGUSR1: the ranks finish a common step and save, for at most `grace`; before the first
 //    step they end immediately. The exit code is 130 for SIGINT, otherwise 143. A second SIGINT or SIGTERM ends the job
 //    immediately. If a rank stops the others because it received such a signal itself, the exit code is 143.
 //    With torchrun_variables, the launcher passes the first signal on to the ranks instead (SIGTERM for SIGUSR1). A
 //    rank that ends by it has not failed.
-//  - SIGUSR2 is passed on to the ranks, which write their last collectives. The ranks also get it when one of them
-//    fails, except with torchrun_variables. SIGUSR2 is ignored in a rank until the rank handles it.
-//  - Processes that a rank starts end with it if they stay in its process group, even if the launcher is killed.
+//  - The ranks get SIGUSR2 (signals.hpp) when the launcher gets it, and when a rank fails; the latter not with
+//    torchrun_variables.
 // Several nodes: the launcher of node 0 hosts the store in which nodes and ranks meet, at master_addr:master_port.
-// Ranks are numbered by node rank. Every launcher reports the same first cause and returns the same exit code. A node
-// that is silent for 2.25 s is lost, which ends the job. A signal to one launcher stops the ranks of all. Ranks also
-// get DDPRUN_STORE ("HOST:PORT"), and find the job's secret where the launcher has found it, in the environment.
-// After a failure (exit code 1 or 5) all ranks start again, up to max_restarts times. A lost node may come back within
-// the timeout: start its launcher again with the same arguments. Call supervise() on the main thread, before other
-// threads exist: a child's PR_SET_PDEATHSIG watches the thread that spawned it, and the launcher forks. Throws
-// Error(failure) if the ranks cannot be started, and Error(rendezvous) if the nodes do not meet.
+// Ranks are numbered by node rank, and get DDPRUN_STORE ("HOST:PORT"). Every launcher reports the same first cause and
+// returns the same exit code. A node that is silent for 2.25 s is lost, which ends the job. A signal to one launcher
+// stops the ranks of all. A lost node may come back for a restart: start its launcher again with the same arguments.
+// After a failure (exit code 1 or 5) all ranks start again, up to max_restarts times. Call it on the main thread,
+// before other threads exist: a child's PR_SET_PDEATHSIG watches the thread that spawned it, and the launcher forks.
+// Throws Error(failure) if the ranks cannot be started, and Error(rendezvous) if the nodes do not meet.
 ExitCode supervise(Job job);
 
 }  // namespace ddprun::launch

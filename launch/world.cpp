@@ -238,11 +238,10 @@ std::optional<World> discover(std::optional<int> nproc) {
   if (is_set(kOwn.named_by)) {
     World world = ranks_from(kOwn);
     world.job_dir = require(kOwn, "DDPRUN_JOB_DIR");
-    require(kOwn, kOwn.local_size);
     if (const std::string store = value_of("DDPRUN_STORE"); !store.empty()) {
-      const std::size_t colon = std::min(store.rfind(':'), store.size());
+      const std::size_t colon = store.rfind(':');
       world.master_addr = store.substr(0, colon);
-      world.master_port = number_of("DDPRUN_STORE", store.substr(std::min(colon + 1, store.size())), 1, 65535);
+      world.master_port = number_of("DDPRUN_STORE", store.substr(colon + 1), 1, 65535);
     }
     world.nproc = nproc;
     refuse_nproc(world, kOwn.local_size);

@@ -31,6 +31,15 @@ constexpr milliseconds kHandshakeLimit{2000};
 constexpr milliseconds kSweep{50}, kLastSweep{5};
 constexpr milliseconds kLastWords{500};
 
+// The number of unknown connections at a time. Others of the process must still get a descriptor.
+std::size_t most_unknown() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 64;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  return std::clamp<std::size_t>(limit.rlim_cur / 4, 16, 1024);
+}
+
 }  // namespace
 
 // One connection. Once it has proved the secret, it is a client of the hub.
@@ -49,9 +58,8 @@ class StoreSession : public HubClient, public std::enable_shared_from_this<Store
     });
   }
 
-  bool is_known() const { return connection_.is_proved(); }
+  const Connection& connection() const { return connection_; }
   bool is_open() const { return connection_.socket().is_open(); }
-  bool is_idle() const { return connection_.is_idle(); }
   Clock::time_point begin() const { return begin_; }
 
   void send(std::shared_ptr<const std::string> frame) override {
@@ -94,19 +102,6 @@ class StoreSession : public HubClient, public std::enable_shared_from_this<Store
   std::string address_;
   bool is_writing_ = false;  // the kernel takes no more now
 };
-
-namespace {
-
-// The number of unknown connections at a time. Others of the process must still get a descriptor.
-std::size_t most_unknown() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 64;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-  return std::clamp<std::size_t>(limit.rlim_cur / 4, 16, 1024);
-}
-
-}  // namespace
 
 class StoreServer::Server {
  public:
@@ -171,7 +166,9 @@ class StoreServer::Server {
 
   // Closes the oldest of the connections that have not proved the secret, if they are more than `most`.
   void limit_unknown(std::size_t most) {
-    const auto is_unknown = [](const auto& session) { return session->is_open() && !session->is_known(); };
+    const auto is_unknown = [](const auto& session) {
+      return session->is_open() && !session->connection().is_proved();
+    };
     const auto count = std::count_if(sessions_.begin(), sessions_.end(), is_unknown);
     if (static_cast<std::size_t>(count) <= most) return;
     (*std::find_if(sessions_.begin(), sessions_.end(), is_unknown))->close();
@@ -182,10 +179,10 @@ class StoreServer::Server {
     hub_.sweep(now);
     std::erase_if(sessions_, [](const auto& session) { return !session->is_open(); });
     for (const auto& session : sessions_) {
-      if (!session->is_known() && now - session->begin() > kHandshakeLimit) session->close();
+      if (!session->connection().is_proved() && now - session->begin() > kHandshakeLimit) session->close();
     }
     // The launcher of node 0 sends how its ranks ended, and ends this server at once: the other nodes must get it.
-    const auto is_idle = [](const auto& session) { return session->is_idle(); };
+    const auto is_idle = [](const auto& session) { return session->connection().is_idle(); };
     if (stop_by_ && (now >= *stop_by_ || std::all_of(sessions_.begin(), sessions_.end(), is_idle))) return io_.stop();
     timer_.expires_after(stop_by_ ? kLastSweep : kSweep);
     timer_.async_wait([this](error_code) { sweep(); });
