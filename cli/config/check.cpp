@@ -6,6 +6,22 @@
 namespace ddprun::config {
 namespace {
 
+// The error for a global batch that is not divisible by the number of ranks; otherwise "".
+std::string batch_error(int64_t batch_size, int64_t ranks) {
+  if (batch_size % ranks == 0) return "";
+  const int64_t below = batch_size / ranks * ranks;
+  const std::string sizes = (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + ranks);
+  return "is the batch of all ranks, and " + std::to_string(ranks) + " ranks do not divide it; use " + sizes +
+         ", or data.batch_per = \"rank\"";
+}
+
+// The error for too many micro-batches: each must have a sample of the rank's batch. "" if there is none.
+std::string accumulate_error(int64_t accumulate, int64_t rank_batch) {
+  if (accumulate <= std::max<int64_t>(1, rank_batch)) return "";
+  return "is more micro-batches than a rank has samples in a step, which is " + std::to_string(rank_batch) +
+         "; use at most that, or a larger data.batch_size";
+}
+
 class Check {
  public:
   Check(const Experiment& experiment, std::optional<int64_t> ranks, const Sources& sources, Errors& errors)
@@ -43,11 +59,6 @@ class Check {
            "needs momentum; give optimizer.momentum, such as 0.9, or nesterov = false");
     refuse(e_.train.epochs && e_.train.steps, {"train.steps", "train.epochs"},
            "train.epochs is given too; give one of the two");
-    refuse(ddp_ && !e_.data.batch_weights.empty() && e_.data.balance_steps > 0,
-           {"data.balance_steps", "data.batch_weights"}, "data.batch_weights is given too; give one of the two");
-    const std::string wrong_weights =
-        ranks_ > 0 ? batch_weights_error(e_.data.batch_weights, ranks_) : "";  // not known: checked later
-    refuse(ddp_ && !wrong_weights.empty(), {"data.batch_weights", "launch.nproc", "strategy.kind"}, wrong_weights);
     const bool shared = ddp_ && e_.data.batch_per == "global";
     const int64_t ranks = shared ? std::max<int64_t>(1, ranks_) : 1;  // not known: checked later
     const std::string too_many = accumulate_error(e_.train.accumulate, e_.data.batch_size / ranks);
@@ -60,8 +71,6 @@ class Check {
            "needs train.step_epochs, the epochs between two reductions of the learning rate");
     refuse(e_.train.schedule == "cosine" && e_.train.min_lr > e_.optimizer.lr,
            {"train.min_lr", "train.schedule", "optimizer.lr"}, "is above optimizer.lr, from which the rate falls");
-    const std::string error = warmup_error(e_.train.warmup, e_.train.steps.value_or(0));
-    refuse(e_.train.steps && !error.empty(), {"train.warmup", "train.steps"}, error);
     refuse(e_.train.deterministic && e_.train.cudnn_benchmark && e_.launch.device == "cuda",
            {"train.deterministic", "train.cudnn_benchmark", "launch.device"},
            "needs train.cudnn_benchmark = false, because a measurement may choose another kernel in each run");
@@ -95,9 +104,8 @@ class Check {
     if (!e_.model.sync_batch_norm || !ddp_) return;
     refuse(e_.data.last == "exact", {key, "data.last"},
            "needs samples on every rank in every step; use data.last = \"pad\" or \"drop\"");
-    refuse((!e_.data.batch_weights.empty() || e_.data.balance_steps > 0),
-           {key, "data.batch_weights", "data.balance_steps"},
-           "needs samples on every rank in every micro-batch; leave out data.batch_weights and data.balance_steps");
+    refuse(e_.data.balance_steps > 0, {key, "data.balance_steps"},
+           "needs samples on every rank in every micro-batch; leave out data.balance_steps");
   }
 
   void check_fault() {
@@ -140,30 +148,10 @@ void check_together(const Experiment& experiment, std::optional<int64_t> ranks, 
   check.check_fault();
 }
 
-std::string batch_error(int64_t batch_size, int64_t ranks) {
-  if (batch_size % ranks == 0) return "";
-  const int64_t below = batch_size / ranks * ranks;
-  const std::string sizes = (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + ranks);
-  return "is the batch of all ranks, and " + std::to_string(ranks) + " ranks do not divide it; use " + sizes +
-         ", or data.batch_per = \"rank\"";
-}
-
-std::string batch_weights_error(const std::vector<int64_t>& batch_weights, int64_t ranks) {
-  if (batch_weights.empty() || static_cast<int64_t>(batch_weights.size()) == ranks) return "";
-  return "has " + std::to_string(batch_weights.size()) + " weights for " + std::to_string(ranks) +
-         (ranks == 1 ? " rank" : " ranks") + "; give one for each";
-}
-
-std::string accumulate_error(int64_t accumulate, int64_t rank_batch) {
-  if (accumulate <= std::max<int64_t>(1, rank_batch)) return "";
-  return "is more micro-batches than a rank has samples in a step, which is " + std::to_string(rank_batch) +
-         "; use at most that, or a larger data.batch_size";
-}
-
-std::string warmup_error(int64_t warmup, int64_t steps) {
-  if (warmup < steps || warmup == 0) return "";
-  return "leaves nothing of the run, which has " + std::to_string(steps) + (steps == 1 ? " step" : " steps") +
-         "; use fewer";
+void check_ranks(const Loaded& loaded, int64_t ranks) {
+  Errors errors;
+  check_together(loaded.experiment, ranks, loaded.sources, errors);
+  errors.raise();
 }
 
 }  // namespace ddprun::config

@@ -1,33 +1,11 @@
 #include "cli/config/document.hpp"
 
-#include <algorithm>
-#include <cctype>
-#include <cstring>
 #include <limits>
-#include <sstream>
 
 #include "cli/config/text.hpp"
 
 namespace ddprun::config {
 namespace {
-
-// For `name = linear`, which TOML's parser takes as a wrong number or date. Empty if the line is not of this kind.
-std::string advice_on_quotes(const std::string& text, std::size_t line) {
-  constexpr const char* kSpace = " \t\r";
-  std::istringstream lines(text);
-  std::string found;
-  for (std::size_t number = 0; number < line; ++number) std::getline(lines, found);
-  const std::size_t equals = found.find('=');
-  if (equals == std::string::npos) return "";
-  std::string value = found.substr(equals + 1);
-  value.erase(std::min(value.find('#'), value.size()));
-  value.erase(0, value.find_first_not_of(kSpace));
-  value.erase(value.find_last_not_of(kSpace) + 1);
-  const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0 || std::strchr("_./~-", c) != nullptr; };
-  const bool is_word = !value.empty() && std::isalpha(static_cast<unsigned char>(value[0])) != 0 &&
-                       std::all_of(value.begin(), value.end(), is_plain);
-  return is_word ? "; a text needs quotes: " + config::quoted(value) : "";
-}
 
 // Errors of overrides are reported after all lines of the file.
 constexpr int64_t after_the_file = std::numeric_limits<int64_t>::max();
@@ -66,15 +44,14 @@ Document::Document(const std::string& text, const std::string& path, Errors& err
   try {
     parsed_.push_back(parse_toml(text, path));
   } catch (const toml::parse_error& error) {
-    const auto& begin = error.source().begin;
-    throw Error(ExitCode::usage, path + ":" + std::to_string(begin.line) + ":" + std::to_string(begin.column) + ": " +
-                                     one_line(std::string(error.description())) + advice_on_quotes(text, begin.line));
+    const std::string what = one_line(std::string(error.description()));
+    const bool is_word = what.ends_with("could not determine value type");
+    throw Error(ExitCode::usage,
+                location_in_file(error.source()).where + ": " + what + (is_word ? "; a text needs quotes" : ""));
   }
   for (const auto& [toml_key, node] : parsed_.front()) {
     const std::string name(toml_key.str());
-    if (const Key* key = find_key("", name)) {
-      set(*key, node, nullptr);
-    } else if (!is_table(name)) {
+    if (!is_table(name)) {
       errors_.add(location_in_file(toml_key.source()), node.is_table() ? unknown_table(name) : unknown_key("", name));
     } else if (const toml::table* content = node.as_table()) {
       read_table(name, *content);

@@ -17,8 +17,6 @@ using Options = std::map<std::string, std::string>;
 
 // One experiment; docs/config.md describes every key. The members have the names and the defaults of the keys.
 struct Experiment {
-  int64_t schema_version = 1;
-
   struct Identity {
     std::string name;  // "": the file name without extension
     int64_t seed = 42;
@@ -80,7 +78,6 @@ struct Experiment {
     bool pin_memory = true;
     std::string last = "pad";
     std::string sampler = "auto";
-    std::vector<int64_t> batch_weights;  // by rank; empty: equal
     int64_t balance_steps = 0;
     bool standardize = false;
     double validation = 0;  // a fraction below 1, or a number of samples
@@ -215,18 +212,8 @@ Loaded load_text(const std::string& text, const std::string& path, const std::ve
 // are allowed, so that one file can be varied; the caller logs them in one line.
 std::vector<std::string> unused_keys(const Experiment& experiment, const Sources& sources);
 
-// The error for a global batch that is not divisible by the number of ranks; otherwise "". load() reports it if
-// launch.nproc is set; otherwise the caller that learns the number of ranks reports it.
-std::string batch_error(int64_t batch_size, int64_t ranks);
-
-// The error for too many micro-batches: each must have a sample of the rank's batch. "" if there is none.
-std::string accumulate_error(int64_t accumulate, int64_t rank_batch);
-
-// The error for a warm-up that leaves no further step in the run; otherwise "".
-std::string warmup_error(int64_t warmup, int64_t steps);
-
-// The error for batch_weights whose length is not the number of ranks; "" if it is, or if there are none.
-std::string batch_weights_error(const std::vector<int64_t>& batch_weights, int64_t ranks);
+// The checks of load() that need the number of ranks of the job, for a caller that learns it later. Throws as load().
+void check_ranks(const Loaded& loaded, int64_t ranks);
 
 // One line in load()'s format for an error found outside this module: `where: key = value: what`. A key that is not set
 // is shown with its default.

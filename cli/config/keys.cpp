@@ -2,19 +2,11 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
 #include "cli/config/text.hpp"
 #include "ddprun/plugin/words.hpp"
 
 namespace ddprun::config {
-namespace {
-
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
-}  // namespace
 
 const std::vector<std::string>& tables() {
   static const std::vector<std::string> all = {"experiment", "launch", "comm",       "strategy", "model", "data",
@@ -30,7 +22,7 @@ const Key* find_key(const std::string& table, const std::string& name) {
 
 const Key* find_key(const std::string& full_name) {
   const auto first = full_name.find('.');
-  if (first == std::string::npos) return find_key("", full_name);
+  if (first == std::string::npos) return nullptr;
   const std::string table = full_name.substr(0, first), name = full_name.substr(first + 1);
   const Key* options = find_key(table, "options");
   return options != nullptr && name.starts_with("options.") ? options : find_key(table, name);
@@ -64,16 +56,15 @@ std::string unknown_key(const std::string& table, const std::string& name) {
   const std::string unknown = (at_top ? "" : table + ".") + key_text(name) + ": unknown key";
   if (const std::string hint = did_you_mean(name, names); !hint.empty()) return unknown + hint;
   for (const Key& key : keys()) {
-    if (key.name() != name || key.table().empty()) continue;
+    if (key.name() != name) continue;
     return unknown + (at_top ? " outside a table" : "") + " (did you mean " + quoted(key.path) + "?)";
   }
-  return unknown + "; " +
-         (at_top ? "every key but schema_version stands in a table" : "[" + table + "] takes " + listed(names));
+  return unknown + "; " + (at_top ? "every key stands in a table" : "[" + table + "] takes " + enumerated(names));
 }
 
 std::string unknown_table(const std::string& name) {
   const std::string hint = did_you_mean(name, tables());
-  return key_text(name) + ": unknown table" + (hint.empty() ? "; the tables are " + listed(tables()) : hint);
+  return key_text(name) + ": unknown table" + (hint.empty() ? "; the tables are " + enumerated(tables()) : hint);
 }
 
 }  // namespace ddprun::config

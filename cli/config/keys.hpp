@@ -28,9 +28,9 @@ struct Key {
   bool per_host = false;
   std::vector<std::string> per_host_options{};  // of a key with options: each host has its own value of these
   bool computed_default = false;                // the default follows from other keys or files: errors do not show it
+  Change change = Change::free;                 // in a run that resumes from a checkpoint
 
-  // "" for a key before the first table.
-  std::string table() const { return path.substr(0, path.find('.') == std::string::npos ? 0 : path.find('.')); }
+  std::string table() const { return path.substr(0, path.find('.')); }
   std::string name() const { return path.substr(path.find('.') + 1); }
   // The integer that is stored for a word in place of a number, such as "auto": the one below its least.
   int64_t word_value() const { return parse_integer(value.least).value() - 1; }
@@ -54,8 +54,8 @@ std::string expectation(const Key& key);
 // The member as a TOML value on one line; "" for an optional without value.
 std::string value_text(const Key& key, Experiment& experiment);
 
-// The error for an unknown key of `table` ("": before the first table, where only schema_version is allowed), as in
-// "launch.nprocs: unknown key": with the nearest key there, the same name in another table, or all keys of the table.
+// The error for an unknown key of `table` ("": outside a table, where no key is allowed), as in "launch.nprocs: unknown
+// key": with the nearest key there, the same name in another table, or all keys of the table.
 std::string unknown_key(const std::string& table, const std::string& name);
 std::string unknown_table(const std::string& name);
 

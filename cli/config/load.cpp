@@ -10,18 +10,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file with another schema version is not checked further, because its keys may have another meaning.
-void check_schema_version(const Document& document) {
-  const auto found = document.written().find("schema_version");
-  if (found == document.written().end()) return;
-  const Written& written = found->second;
-  const auto version = written.value->value_exact<int64_t>();
-  if (!version || *version == Experiment{}.schema_version) return;
-  throw Error(ExitCode::usage,
-              error_line(written.location, "schema_version",
-                         "this ddprun reads schema_version 1; use the ddprun that the file was written for"));
-}
-
 void read_all(const Document& document, Loaded& loaded, Errors& errors) {
   for (const auto& [name, written] : document.written()) {
     const std::string wrong = read_value(written, loaded.experiment);
@@ -90,7 +78,6 @@ Loaded load_text(const std::string& text, const std::string& path, const std::ve
     document.apply(overrides[i], other == typed.end() ? "--set " + one_line(overrides[i]) : other->second,
                    static_cast<int64_t>(i));
   }
-  check_schema_version(document);
 
   Loaded loaded{{}, Sources(path)};
   read_all(document, loaded, errors);

@@ -11,43 +11,46 @@
 namespace ddprun::run {
 namespace {
 
-// Collects errors, to report them together.
+// Collects errors, to report them together, with the location of their key in front.
 class Errors {
  public:
+  explicit Errors(const config::Sources& sources) : sources_(sources) {}
+
   void add(const Error& error) {
     if (!code_) code_ = error.code();
     if (!text_.empty()) text_ += "\n";
     text_ += error.what();
+  }
+  void add(const std::string& key, const std::string& what, ExitCode code = ExitCode::usage) {
+    add({code, config::error(sources_, key, what)});
+  }
+  // Runs `part` and adds its error.
+  template <class Part>
+  void collect(const std::string& key, Part part) {
+    try {
+      part();
+    } catch (const data::DatasetError& error) {
+      add("data." + error.key(), error.what(), error.code());
+    } catch (const Error& error) {
+      add(key, error.what(), error.code());
+    }
   }
   void throw_if_any() const {
     if (code_) throw Error(*code_, text_);
   }
 
  private:
+  const config::Sources& sources_;
   std::optional<ExitCode> code_;
   std::string text_;
 };
 
-// Runs `part` and collects its error, with the location of `key` in front.
-template <class Part>
-void collect(Errors& errors, const config::Sources& sources, const std::string& key, Part part) {
-  try {
-    part();
-  } catch (const data::DatasetError& error) {
-    errors.add({error.code(), config::error(sources, "data." + error.key(), error.what())});
-  } catch (const Error& error) {
-    errors.add({error.code(), config::error(sources, key, error.what())});
-  }
-}
-
 // Collects what the plugin's declaration does not allow; false if there is anything.
 template <class Table>
-bool collect_options(Errors& errors, const config::Sources& sources, const std::string& key, const Table& table,
+bool collect_options(Errors& errors, const std::string& key, const Table& table,
                      const std::map<std::string, std::string>& options) {
   const auto found = plugin::option_errors(table, options);
-  for (const OptionError& error : found) {
-    errors.add({ExitCode::usage, config::error(sources, key + "." + error.name, error.reason)});
-  }
+  for (const OptionError& error : found) errors.add(key + "." + error.name, error.reason);
   return found.empty();
 }
 
@@ -112,15 +115,8 @@ void collect_metrics(Errors& errors, const Assembly& assembly) {
     } else if (metric.ends_with(".accuracy") && !has_accuracy(*assembly.model, *assembly.data.train)) {
       error = "this model has no such metric; use \"" + loss + "\"";
     }
-    if (!error.empty()) errors.add({ExitCode::usage, config::error(assembly.loaded.sources, key, error)});
+    if (!error.empty()) errors.add(key, error);
   }
-}
-
-std::string channels_last_error(const Dataset& dataset) {
-  const std::size_t dimensions = dataset.input().shape.size();
-  if (dimensions == 3) return "";
-  return "is for pictures (channels, height, width), but a sample of this data set has " +
-         console::several(static_cast<int64_t>(dimensions), "dimension") + "; set it to false";
 }
 
 }  // namespace
@@ -129,43 +125,43 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
   Assembly made{std::move(loaded), {}, {}, {}, {}, {}, {}, {}, {}, {}};
   const config::Experiment& experiment = made.experiment();
   const config::Sources& sources = made.loaded.sources;
-  Errors errors;
+  Errors errors(sources);
   if (experiment.strategy.kind == "ddp") {
-    collect(errors, sources, "comm.backend", [&] { made.comm = registry.comm(experiment.comm.backend); });
+    errors.collect("comm.backend", [&] { made.comm = registry.comm(experiment.comm.backend); });
   }
   if (made.comm) {
-    collect_options(errors, sources, "comm.options", *made.comm->table, experiment.comm.options);
+    collect_options(errors, "comm.options", *made.comm->table, experiment.comm.options);
     const Memory memory = experiment.launch.device == "cuda" ? Memory::cuda : Memory::host;
     const bool staged = experiment.comm.stage_through_host;
     const Memory given = comm::memory_given(*made.comm->table, memory, staged);
     if (const auto error = comm::algorithm_error(*made.comm->table, experiment.comm.algorithm, given)) {
-      errors.add({ExitCode::usage, config::error(sources, "comm.algorithm", *error)});
+      errors.add("comm.algorithm", *error);
     }
     if (const auto error = comm::memory_error(*made.comm->table, memory, staged)) {
-      errors.add({ExitCode::plugin, config::error(sources, "comm.backend", *error)});
+      errors.add("comm.backend", *error, ExitCode::plugin);
     }
   }
-  collect(errors, sources, "model.name", [&] {
+  errors.collect("model.name", [&] {
     made.model_plugin = registry.model(experiment.model.name, train::torch_version(), train::cxx11_abi());
   });
   const auto* const model = made.model_plugin.table;
   const bool model_can_be_made =
-      model != nullptr && collect_options(errors, sources, "model.options", *model, experiment.model.options);
-  collect(errors, sources, "data.name", [&] {
+      model != nullptr && collect_options(errors, "model.options", *model, experiment.model.options);
+  errors.collect("data.name", [&] {
     made.dataset_plugin = data::find_dataset(experiment.data.name, registry);
-    if (!collect_options(errors, sources, "data.options", *made.dataset_plugin.table, experiment.data.options)) return;
-    open_splits(made);
+    if (collect_options(errors, "data.options", *made.dataset_plugin.table, experiment.data.options)) open_splits(made);
   });
   if (made.data.train != nullptr && made.data.test == nullptr && experiment.train.evaluate &&
       experiment.data.validation == 0) {
-    errors.add(
-        {ExitCode::usage, config::error(sources, "train.evaluate",
-                                        "data set \"" + std::string(made.dataset_plugin.table->name) +
-                                            "\" has no test split here; set it to false, or give data.validation")});
+    errors.add("train.evaluate", "data set \"" + std::string(made.dataset_plugin.table->name) +
+                                     "\" has no test split here; set it to false, or give data.validation");
   }
   if (made.data.train != nullptr && experiment.train.channels_last) {
-    if (const std::string error = channels_last_error(*made.data.train); !error.empty()) {
-      errors.add({ExitCode::usage, config::error(sources, "train.channels_last", error)});
+    const auto dimensions = static_cast<int64_t>(made.data.train->input().shape.size());
+    if (dimensions != 3) {
+      errors.add("train.channels_last",
+                 "is for pictures (channels, height, width), but a sample of this data set has " +
+                     console::several(dimensions, "dimension") + "; set it to false");
     }
   }
   if (model_can_be_made && made.data.train != nullptr) {
@@ -182,30 +178,22 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
   }
   // A resumed run gets its weights from the checkpoint.
   if (made.model != nullptr && !experiment.model.weights.empty() && experiment.checkpoint.resume.empty()) {
-    collect(errors, sources, "model.weights",
-            [&] { train::load_weights(made.model->module(), experiment.model.weights); });
+    errors.collect("model.weights", [&] { train::load_weights(made.model->module(), experiment.model.weights); });
   }
   errors.throw_if_any();
   return made;
 }
 
 void open_data(Assembly& assembly) {
-  Errors errors;
-  collect(errors, assembly.loaded.sources, "data.name", [&] { open_splits(assembly); });
+  Errors errors(assembly.loaded.sources);
+  errors.collect("data.name", [&] { open_splits(assembly); });
   errors.throw_if_any();
 }
 
 int64_t rank_batch(const config::Loaded& loaded, int world) {
+  config::check_ranks(loaded, world);
   const auto& data = loaded.experiment.data;
-  const int64_t ranks = data.batch_per == "rank" ? 1 : world;
-  if (const std::string error = config::batch_error(data.batch_size, ranks); !error.empty()) {
-    throw Error(ExitCode::usage, config::error(loaded.sources, "data.batch_size", error));
-  }
-  const int64_t batch = data.batch_size / ranks;
-  if (const std::string error = config::accumulate_error(loaded.experiment.train.accumulate, batch); !error.empty()) {
-    throw Error(ExitCode::usage, config::error(loaded.sources, "train.accumulate", error));
-  }
-  return batch;
+  return data.batch_per == "rank" ? data.batch_size : data.batch_size / world;
 }
 
 }  // namespace ddprun::run

@@ -58,8 +58,7 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry);
 // Opens the data set again, as assemble() does.
 void open_data(Assembly& assembly);
 
-// This rank's batch size. Throws Error(usage) if the global batch is not divisible by the ranks, or if a rank has fewer
-// samples than train.accumulate.
+// This rank's batch size. Throws as config::check_ranks().
 int64_t rank_batch(const config::Loaded& loaded, int world);
 
 }  // namespace ddprun::run

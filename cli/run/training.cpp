@@ -23,8 +23,10 @@ CommHook compression(const config::Experiment::Strategy& strategy) {
 train::Schedule schedule_of(const config::Loaded& loaded, int world, int64_t steps_per_epoch) {
   const auto& train = loaded.experiment.train;
   const int64_t steps = steps_of(train, steps_per_epoch);
-  if (const std::string error = config::warmup_error(train.warmup, steps); !error.empty()) {
-    throw Error(ExitCode::usage, config::error(loaded.sources, "train.warmup", error));
+  if (train.warmup > 0 && train.warmup >= steps) {
+    throw Error(ExitCode::usage, config::error(loaded.sources, "train.warmup",
+                                               "leaves nothing of the run, which has " +
+                                                   console::several(steps, "step") + "; use fewer"));
   }
   train::Schedule schedule;
   if (train.schedule == "step") schedule.decay = train::Decay::step;

@@ -79,15 +79,6 @@ int64_t steps_per_epoch(const Assembly& assembly, int world) {
                                last_of(assembly.experiment()));
 }
 
-void set_up_batch_weights(const Assembly& assembly, const SamplerOf& sampler_of, int world, train::DataLoader& loader) {
-  const auto& data = assembly.experiment().data;
-  if (data.batch_weights.empty() && data.balance_steps == 0) return;
-  std::vector<std::unique_ptr<Sampler>> samplers;
-  for (int rank = 0; rank < world; ++rank) samplers.push_back(sampler_of(rank));
-  loader.know_all_ranks(std::move(samplers));
-  loader.set_batch_weights({data.batch_weights.begin(), data.batch_weights.end()});
-}
-
 // Every sample of `subset` (empty: of the data set) exactly once for any number of ranks: an average over padded
 // samples would not be the model's accuracy.
 std::unique_ptr<train::DataLoader> evaluation_loader(const Assembly& assembly, const launch::World& world,
@@ -116,11 +107,7 @@ void standardize_data(Assembly& assembly) {
 }
 
 void check_training_data(const Assembly& assembly, int world) {
-  const auto& data = assembly.experiment().data;
   refuse_empty_epochs(assembly, world);
-  if (const std::string error = config::batch_weights_error(data.batch_weights, world); !error.empty()) {
-    throw Error(ExitCode::usage, config::error(assembly.loaded.sources, "data.batch_weights", error));
-  }
   const int64_t steps = steps_per_epoch(assembly, world);
   step_options(assembly.loaded, world, steps);
   steps_to_trace(assembly.loaded, steps);
@@ -137,7 +124,11 @@ DataLoaders make_loaders(const Assembly& assembly, const launch::World& world) {
   loaders.train = std::make_unique<train::DataLoader>(*assembly.data.train, sampler_of(world.rank), batch, world.rank,
                                                       world.size, loader_of(assembly.experiment()), target_of(assembly),
                                                       last_of(assembly.experiment()));
-  set_up_batch_weights(assembly, sampler_of, world.size, *loaders.train);
+  if (assembly.experiment().data.balance_steps > 0) {
+    std::vector<std::unique_ptr<Sampler>> samplers;
+    for (int rank = 0; rank < world.size; ++rank) samplers.push_back(sampler_of(rank));
+    loaders.train->know_all_ranks(std::move(samplers));
+  }
   if (assembly.has_validation()) {
     loaders.validation = evaluation_loader(assembly, world, *assembly.data.train, assembly.split.validation);
   }

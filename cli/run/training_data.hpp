@@ -11,8 +11,8 @@
 namespace ddprun::run {
 
 // Checks of data.* that need the number of ranks. Throws Error(usage) with the location in the config if: an epoch
-// would have no step, because there are fewer samples than ranks and the rest is dropped; data.batch_weights does not
-// have one value per rank; the warm-up or a step to trace is beyond the end of the run. Starts no thread.
+// would have no step, because there are fewer samples than ranks and the rest is dropped; the warm-up or a step to
+// trace is beyond the end of the run. Starts no thread.
 void check_training_data(const Assembly& assembly, int world);
 
 // With data.standardize: standardises both sets, with assembly.standardization if a checkpoint has set it. Otherwise

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # torch_free_test.sh PROGRAM...: no tool needs LibTorch or libddprun, not even through another library, and each tool's
-# help starts with a description, which `ddprun help` shows.
+# help starts with a description, which `ddprun --help` shows.
 set -euo pipefail
 failed=0
 for program in "$@"; do

@@ -17,7 +17,7 @@ namespace {
 
 // Keys for how samples are loaded and divided among ranks, not for which samples. The global batch is compared instead.
 const std::set<std::string> kLoading = {"data.workers",       "data.prefetch",   "data.pin_memory",
-                                        "data.batch_weights", "data.batch_size", "data.batch_per"};
+                                        "data.balance_steps", "data.batch_size", "data.batch_per"};
 
 bool decides_the_work(const std::string& key) {
   if (key == "experiment.seed" || key == "train.epochs" || key == "train.steps") return true;

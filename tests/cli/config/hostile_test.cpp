@@ -60,7 +60,7 @@ TEST_CASE("a syntax error names its location") {
   CHECK(errors_of("a = 1\na = 2\n").starts_with("exp.toml:2:"));
   const std::string unquoted = errors_of("[model]\nname = linear  # as in the tutorial\n");
   CHECK(unquoted.starts_with("exp.toml:2:"));
-  CHECK_MESSAGE(unquoted.ends_with("; a text needs quotes: \"linear\""), unquoted);
+  CHECK_MESSAGE(unquoted.ends_with("; a text needs quotes"), unquoted);
   CHECK(errors_of("lr = 0.1.2\n").find("quotes") == std::string::npos);
   CHECK(errors_of("a = \"\xff\"").starts_with("exp.toml:1:"));
 }

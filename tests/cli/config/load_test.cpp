@@ -28,8 +28,7 @@ TEST_CASE(
 }
 
 TEST_CASE("every kind of value reaches its member") {
-  const config::Experiment e = load_text(R"(schema_version = 1
-[experiment]
+  const config::Experiment e = load_text(R"([experiment]
 name = "a run"
 [launch]
 nproc = 3

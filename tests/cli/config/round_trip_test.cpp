@@ -76,7 +76,6 @@ void give_gpus(config::Experiment& e) {
 config::Experiment any_experiment() {
   config::Experiment e;
   for (const config::Key& key : config::keys()) std::visit(AnyValue{key}, key.member(e));
-  e.schema_version = 1;
   e.experiment.name = "run " + std::to_string(*rc::gen::arbitrary<uint8_t>()) + "\"";
   if (e.strategy.kind == "single") {
     e.launch.nproc = 1;
@@ -107,7 +106,7 @@ config::Experiment any_experiment() {
   const bool in_collective = fault == "drop" || fault == "shape";
   if (in_collective && e.strategy.kind != "ddp") e.faults.kind = "none";
   e.faults.rank %= e.strategy.kind == "ddp" ? std::max<int64_t>(1, e.launch.nproc) : 1;
-  if (e.data.last == "exact" || !e.data.batch_weights.empty() || e.data.balance_steps > 0) {
+  if (e.data.last == "exact" || e.data.balance_steps > 0) {
     e.model.sync_batch_norm = false;
   }
   return e;

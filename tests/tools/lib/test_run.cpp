@@ -47,7 +47,7 @@ Summary some_summary() {
 
 // Writes a run of two ranks as a training run does.
 void write_run(const TempDir& dir) {
-  dir.write("config.toml", "schema_version = 1\n");
+  dir.write("config.toml", "[model]\n");
   dir.write("environment.json", R"({"host": "here", "cores": 2})");
   for (int rank = 1; rank >= 0; --rank) {
     Recorder recorder(dir.path(), rank);
@@ -167,7 +167,7 @@ TEST_CASE("a run without a summary is read up to the last step that all ranks ha
 
 TEST_CASE("a run that has just started has no steps") {
   const TempDir dir;
-  dir.write("config.toml", "schema_version = 1\n");
+  dir.write("config.toml", "[model]\n");
   const Recorder recorder(dir.path(), 0);
   const Run run = read_run_so_far(dir.path());
   CHECK(state_of(run) == "the run is under way or ended without a summary: no step is recorded yet");

@@ -43,7 +43,7 @@ inline std::string write_run(const TempDir& folder, const std::string& name, Som
   const std::string dir = (folder.path() / name).string();
   std::filesystem::create_directories(dir);
   folder.write(name + "/config.toml",
-               "schema_version = 1\n[model]\nname = \"simplenet\"\n[data]\nname = \"mnist\"\n" + run.settings);
+               "[model]\nname = \"simplenet\"\n[data]\nname = \"mnist\"\n" + run.settings);
   record::write_environment(dir, record::collect_environment({{"torch", "2.11.0"}}));
   run.summary.world = run.ranks;
   for (int rank = 0; rank < run.ranks; ++rank) {

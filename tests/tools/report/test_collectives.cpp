@@ -166,7 +166,7 @@ TEST_CASE("a folder that has only such files has a page, and a run has a section
   CHECK(page_of({done, other}).notices.at(0).starts_with("done: "));
   CHECK(contains(testing::error_of([&] { page_of({done, failed}); }), "no folder of a run"));
   std::filesystem::remove(done + "/summary.json");
-  folder.write("done/config.toml", "schema_version = 1\n[model]\nname = \"linear\"\n[data]\nname = \"linear\"\n");
+  folder.write("done/config.toml", "[model]\nname = \"linear\"\n[data]\nname = \"linear\"\n");
   const Page cut_off = page_of({done});
   CHECK(cut_off.notices.size() == 2);
   CHECK(cut_off.notices[0] == "done: the run is under way or ended without a summary: its figures go to step 6");

@@ -62,7 +62,7 @@ TEST_CASE("an invalid, missing or mixed input is an error with the path") {
 TEST_CASE("a run that is under way, or was killed, has a page with what is recorded, which says so") {
   const testing::TempDir folder;
   const std::string run = write_run(folder, "run", {});
-  folder.write("run/config.toml", "schema_version = 1\n[model]\nname = \"linear\"\n[data]\nname = \"linear\"\n");
+  folder.write("run/config.toml", "[model]\nname = \"linear\"\n[data]\nname = \"linear\"\n");
   fs::remove(run + "/summary.json");
   const std::string whole = testing::read_file(run + "/steps-rank1.jsonl");
   folder.write("run/steps-rank1.jsonl", whole.substr(0, whole.size() - 9));

@@ -185,7 +185,7 @@ TEST_CASE("step times are those of the rank with the largest total, for all step
 TEST_CASE("a config that cannot be read is named, and the page has the rest") {
   const testing::TempDir folder;
   const std::string run = write_run(folder, "old", {});
-  folder.write("old/config.toml", "schema_version = 1\n");
+  folder.write("old/config.toml", "[model]\n");
   const Page page = page_of({run});
   REQUIRE(page.notices.size() == 1);
   CHECK(contains(page.notices[0], "old: its settings are not on the page: "));
