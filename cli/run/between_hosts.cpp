@@ -1,11 +1,9 @@
 #include "cli/run/between_hosts.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <vector>
 
 #include "base/file.hpp"
@@ -14,8 +12,10 @@
 namespace ddprun::run {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr std::size_t kChunk = 4 << 20;
-constexpr int kRounds = 16;  // allgathers that measure a clock
+constexpr auto kOneClock = 100ms;
 
 }  // namespace
 
@@ -73,21 +73,10 @@ int64_t steady_now() {
 }
 
 std::chrono::nanoseconds clock_offset(const comm::Group& ranks, const std::function<int64_t()>& clock) {
-  int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
-  // The begin of this round, and the end of the round before it.
-  std::vector<int64_t> times{0, 0};
-  int64_t begin_before = 0;
-  for (int round = 0; round <= kRounds; ++round) {
-    const int64_t begin = clock();
-    times = {begin, times[1]};
-    const std::vector<int64_t> all = ranks.gather(times);
-    times[1] = clock();
-    most = std::min(most, times[1] - all[0]);                       // rank 0 had begun before this rank ended
-    if (round > 0) least = std::max(least, begin_before - all[1]);  // and this rank before rank 0 had ended
-    begin_before = begin;
-  }
-  if (ranks.rank() == 0 || (least <= 0 && most >= 0)) return std::chrono::nanoseconds(0);
-  return std::chrono::nanoseconds(least + (most - least) / 2);
+  ranks.barrier();
+  const int64_t now = clock();
+  const std::chrono::nanoseconds ahead(now - ranks.gather(std::vector{now}).front());
+  return std::chrono::abs(ahead) < kOneClock ? 0ns : ahead;
 }
 
 }  // namespace ddprun::run
