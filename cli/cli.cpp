@@ -50,10 +50,6 @@ void declare_subcommands(CLI::App& cli, Arguments& arguments, Command& command) 
   console::add_plugin_path(*plugins, arguments.plugin_paths);
   plugins->add_flag("-v,--verbose", arguments.verbose, "Print the options of each plugin too.");
   plugins->final_callback([&] { command = app::plugins; });
-
-  auto* version = cli.add_subcommand(
-      "version", "Print the versions of ddprun, Torch, the compiler, and every plugin with its library.");
-  version->final_callback([&] { command = app::version; });
 }
 
 // One line per tool.
@@ -71,28 +67,8 @@ std::string describe_tools() {
   return text;
 }
 
-const CLI::App* find_subcommand(const CLI::App& cli, const std::string& name) {
-  const auto found = cli.get_subcommands([&](const CLI::App* subcommand) { return subcommand->get_name() == name; });
-  return found.empty() ? nullptr : found.front();
-}
-
-// `ddprun help`, and `ddprun help NAME`.
-ExitCode help(const CLI::App& cli, const std::string& name) {
-  if (name.empty()) {
-    // Not cli.help(), which is that of the subcommand `help`.
-    std::fputs(cli.get_formatter()->make_help(&cli, cli.get_name(), CLI::AppFormatMode::Normal).c_str(), stdout);
-    return ExitCode::ok;
-  }
-  if (const CLI::App* subcommand = find_subcommand(cli, name)) {
-    std::fputs(subcommand->help("ddprun").c_str(), stdout);
-    return ExitCode::ok;
-  }
-  if (const std::string tool = find_tool(name); !tool.empty()) run_tool(tool, {"--help"});
-  return console::refuse(cli, console::unknown_argument(cli, name, tool_names()));
-}
-
 // Declares the command line and records which command it selects.
-void declare(CLI::App& cli, Arguments& arguments, std::string& topic, Command& command) {
+void declare(CLI::App& cli, Arguments& arguments, Command& command) {
   cli.require_subcommand(0, 1);
   auto* config = console::add_config(cli, arguments.config, "The experiment to run.");
   console::add_overrides(cli, arguments.overrides);
@@ -101,13 +77,10 @@ void declare(CLI::App& cli, Arguments& arguments, std::string& topic, Command& c
   console::add_node_options(cli, arguments.nodes, "-n,");
   auto* quiet = cli.add_flag("-q,--quiet", arguments.quiet, "Print only errors and the results.");
   cli.add_flag("-v,--verbose", arguments.verbose, "Print details too.")->excludes(quiet);
-  cli.add_flag("--tensorboard", arguments.tensorboard, "Short for --set log.tensorboard=true.");
-  const std::string about_version = "Print what the command version prints.";
-  auto* version = cli.add_flag("--version", about_version);
+  auto* version =
+      cli.add_flag("--version")
+          ->description("Print the versions of ddprun, Torch, the compiler, and every plugin with its library.");
   declare_subcommands(cli, arguments, command);
-  auto* asked = cli.add_subcommand("help", "Print this help, or that of a command or a tool.");
-  asked->add_option("name", topic, "The command or the tool.")->type_name("NAME");
-  asked->final_callback([&] { command = [&](const Arguments&) { return help(cli, topic); }; });
   cli.final_callback([&, config, version] {
     if (version->count() > 0) command = app::version;
     if (!command && config->count() > 0) command = app::train;
@@ -125,28 +98,20 @@ bool is_path(const std::string& argument) {
 ExitCode run(int argc, char** argv) {
   Arguments arguments;
   arguments.argv.assign(argv, argv + argc);
-  std::string topic;
   Command command;
   CLI::App cli("Train models data-parallel, with communication backends as plugins.", "ddprun");
-  declare(cli, arguments, topic, command);
+  declare(cli, arguments, command);
   const std::string first = argc > 1 ? argv[1] : "-";
-  if (!first.starts_with('-') && !is_path(first) && find_subcommand(cli, first) == nullptr) {
+  const auto has_name = [&](const CLI::App* subcommand) { return subcommand->get_name() == first; };
+  if (!first.starts_with('-') && !is_path(first) && cli.get_subcommands(has_name).empty()) {
     if (const std::string tool = find_tool(first); !tool.empty()) run_tool(tool, {argv + 2, argv + argc});
-    const std::string reason = console::unknown_argument(cli, first, tool_names());
-    const bool near = reason.ends_with(')');  // a name that was meant
-    return console::refuse(cli, argc > 2 && !near && is_path(argv[2])
-                                    ? reason + "; to run an experiment, write ddprun " + argv[2]
-                                    : reason);
+    return console::refuse(cli, console::unknown_argument(cli, first, tool_names()));
   }
   if (const auto end = console::parse(cli, argc, argv)) return *end;
   const bool is_missing =
       cli.got_subcommand("validate") ? arguments.configs.empty() : !command && argc > 1 && arguments.config.empty();
   if (is_missing) {
     return console::refuse(cli, "the experiment is missing: give FILE, or --config FILE");
-  }
-  for (const std::string& file : arguments.configs) {
-    if (file.find('=') == std::string::npos || std::filesystem::is_regular_file(file)) continue;
-    return console::refuse(cli, console::unknown_argument(cli, file));
   }
   return command ? command(arguments) : console::show_help(cli);
 }

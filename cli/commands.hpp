@@ -27,7 +27,6 @@ struct Arguments {
   std::string grace;                      // --grace of the command launch
   bool quiet = false;                     // --quiet
   bool verbose = false;                   // --verbose
-  bool tensorboard = false;               // --tensorboard
 };
 
 // Parses the command line and runs what it selects. Returns the exit code, or throws Error.
@@ -43,7 +42,7 @@ ExitCode validate(const Arguments& arguments);  // ddprun validate exp.toml...
 ExitCode evaluate(const Arguments& arguments);  // ddprun evaluate
 ExitCode launch(const Arguments& arguments);    // ddprun launch PROGRAM
 ExitCode plugins(const Arguments& arguments);   // ddprun plugins
-ExitCode version(const Arguments& arguments);   // ddprun version
+ExitCode version(const Arguments& arguments);   // ddprun --version
 
 // The config with --set and the options that stand for keys. Throws as config::load().
 config::Loaded load_experiment(const Arguments& arguments, const std::optional<launch::World>& world);

@@ -24,16 +24,13 @@ int64_t ranks_here(const config::Experiment& experiment, const std::optional<lau
 config::Loaded load_experiment(const Arguments& arguments, const std::optional<launch::World>& world) {
   std::vector<std::string> overrides = arguments.overrides;
   config::Typed typed;
-  const auto add = [&](const std::string& override, const std::string& option) {
-    overrides.push_back(override);
-    typed[override] = option;
+  const auto add = [&](const std::string& key, const std::string& option, std::optional<int> count) {
+    if (!count) return;
+    overrides.push_back(key + "=" + std::to_string(*count));
+    typed[overrides.back()] = option + " " + std::to_string(*count);
   };
-  const auto add_count = [&](const std::string& key, const std::string& option, std::optional<int> count) {
-    if (count) add(key + "=" + std::to_string(*count), option + " " + std::to_string(*count));
-  };
-  add_count("launch.nproc", "--nproc-per-node", arguments.nodes.nproc);
-  add_count("launch.max_restarts", "--max-restarts", arguments.nodes.max_restarts);
-  if (arguments.tensorboard) add("log.tensorboard=true", "--tensorboard");
+  add("launch.nproc", "--nproc-per-node", arguments.nodes.nproc);
+  add("launch.max_restarts", "--max-restarts", arguments.nodes.max_restarts);
   return config::load(arguments.config, overrides, ranks_elsewhere(arguments.nodes, world), typed);
 }
 

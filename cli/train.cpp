@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/file.hpp"
 #include "base/log.hpp"
 #include "checkpoint/folder.hpp"
 #include "cli/commands.hpp"
@@ -36,28 +35,6 @@ log::Level level_of(const std::string& name) {
 void choose_output(const Arguments& arguments, const std::string& level) {
   log::set_level(arguments.quiet ? log::Level::error : arguments.verbose ? log::Level::debug : level_of(level));
   if (arguments.quiet) setenv("DDPRUN_TTY", "0", 1);
-}
-
-// That of the run if the given one cannot be read again: a pipe, or /dev/stdin.
-std::string config_to_read(const std::string& given, const std::string& run_dir) {
-  std::error_code ignored;
-  const bool again = !descriptor_of(given) && std::filesystem::is_regular_file(given, ignored);
-  return again ? given : run_dir + "/config.toml";
-}
-
-// "to resume: ddprun --config exp.toml --set a.b=c --set checkpoint.resume=RUN_DIR", quoted for a shell: this command,
-// from the newest checkpoint of the run folder. "" if that has none.
-std::string how_to_resume(const Arguments& arguments, const std::string& run_dir) try {
-  if (checkpoint::list_commits(run_dir + "/checkpoints").empty()) return "";
-  std::string command = "to resume: ddprun";
-  for (std::size_t i = 1; i < arguments.argv.size(); ++i) {
-    const std::string& word = arguments.argv[i];
-    command += ' ';
-    command += console::shell_word(word == arguments.config ? config_to_read(word, run_dir) : word);
-  }
-  return command + " --set " + console::shell_word("checkpoint.resume=" + run_dir);
-} catch (const Error&) {
-  return "";  // the folder cannot be read: the error of the run itself is reported
 }
 
 // What ranks were writing when they were killed. Call it when all have ended.
@@ -133,8 +110,7 @@ ExitCode be_rank(const Arguments& arguments, const config::Loaded& loaded, const
               (loaded.sources.given("launch.nproc") ? "; launch.nproc is not used" : ""));
   }
   const bool own_log = !own || run_dir == nullptr;  // no launcher of this host keeps it
-  return run::run_rank({loaded, world, std::move(prepared), own && run_dir != nullptr ? run_dir : "",
-                        [&](const std::string& run) { return how_to_resume(arguments, run); }, own_log},
+  return run::run_rank({loaded, world, std::move(prepared), own && run_dir != nullptr ? run_dir : "", own_log},
                        registry);
 }
 
@@ -187,7 +163,7 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
   };
   job.advice = [&] {
     std::string text;
-    for (auto run = runs.rbegin(); run != runs.rend() && text.empty(); ++run) text = how_to_resume(arguments, *run);
+    for (auto run = runs.rbegin(); run != runs.rend() && text.empty(); ++run) text = run::how_to_resume(*run);
     return text;
   };
   const ExitCode code = launch::supervise(std::move(job));
@@ -219,8 +195,7 @@ ExitCode train(const Arguments& arguments) {
   if (!arguments.quiet) launch::acknowledge_stop_signals(console::terminal_columns() > 0);
   launch::hold_usr2();
   constexpr bool own_log = true;
-  const auto how = [&](const std::string& run) { return how_to_resume(arguments, run); };
-  return run::run_rank({loaded, launch::World{}, nullptr, "", how, own_log}, registry);
+  return run::run_rank({loaded, launch::World{}, nullptr, "", own_log}, registry);
 }
 
 }  // namespace ddprun::app

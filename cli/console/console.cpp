@@ -68,7 +68,7 @@ std::string step_line(const StepLine& line) {
     text += fmt::format(" acc {:.2f} ({:.2f})", 100 * line.accuracy.recent.value(), 100 * line.accuracy.all.value());
   }
   if (line.since > 1) text += fmt::format("; averages since step {}", line.since);
-  return text + '\n';
+  return text;
 }
 
 std::string epoch_line(const record::EpochRecord& epoch) {
@@ -87,7 +87,7 @@ std::string epoch_line(const record::EpochRecord& epoch) {
     text += "; train loss by rank";
     for (const double value : epoch.per_rank_loss) text += fmt::format(" {}", human_number(value));
   }
-  return text + '\n';
+  return text;
 }
 
 std::string summary_table(const record::Summary& summary) {

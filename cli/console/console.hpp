@@ -1,5 +1,5 @@
-// The lines that a run prints. Functions return text that ends in a newline. The caller writes the summary, the learned
-// values and the run folder to stdout, the rest to stderr.
+// The lines that a run prints: the summary and the learned values, which end in a newline, to stdout; the rest to
+// stderr.
 #pragma once
 
 #include <cstdint>

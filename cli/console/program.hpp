@@ -20,9 +20,6 @@ std::vector<std::string> program_folders();
 // The path of the first executable with this name in these folders; "" if there is none.
 std::string find_program(const std::string& name);
 
-// A word of a command line, quoted for a shell if it has characters that need it.
-std::string shell_word(const std::string& text);
-
 // What each of ddprun's own tools does, for its help and for that of `ddprun`, which then need not start the tools.
 struct OwnTool {
   std::string_view name;

@@ -10,12 +10,6 @@
 namespace ddprun::run {
 namespace {
 
-// The formatting functions end their text in a newline, and the log adds another.
-void print(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  log::plain(text);
-}
-
 class ConsoleProgress final : public train::Observer {
  public:
   ConsoleProgress(int world, int64_t log_every, int64_t epochs)
@@ -30,12 +24,12 @@ class ConsoleProgress final : public train::Observer {
     bar_.show(record.epoch, epochs_, step_of_epoch, steps, line_.loss.all.value(),
               static_cast<double>(record.samples) * world_ / mean_time, mean_time * static_cast<double>(steps_left));
     if (!is_line_due(log_every_, step_of_epoch, steps)) return;
-    print(console::step_line(line_));
+    log::plain(console::step_line(line_));
     for (console::Meter* meter : {&line_.time, &line_.data, &line_.loss, &line_.accuracy}) meter->recent = {};
   }
 
   void on_epoch_end(const record::EpochRecord& record, const train::LoopState&) override {
-    print(console::epoch_line(record));
+    log::plain(console::epoch_line(record));
   }
 
   void on_fit_end() override { bar_.clear(); }

@@ -146,6 +146,13 @@ std::optional<std::string> newest_commit_in(const std::string& run_dir) {
   }
 }
 
+std::string how_to_resume(const std::string& run_dir) try {
+  if (checkpoint::list_commits(run_dir + "/checkpoints").empty()) return "";
+  return "to resume: repeat the command with --set checkpoint.resume=" + run_dir;
+} catch (const Error&) {
+  return "";  // the folder cannot be read: the error of the run itself is reported
+}
+
 bool find_resume(config::Loaded& loaded) {
   const config::Experiment& experiment = loaded.experiment;
   std::string resume = experiment.checkpoint.resume, end;

@@ -21,16 +21,16 @@ namespace ddprun::run {
 namespace {
 
 std::map<std::string, std::string> versions(const Assembly& assembly) {
-  std::map<std::string, std::string> extra{{"torch", train::torch_version()},
-                                           {"plugin.model", assembly.model_plugin.path},
-                                           {"plugin.model.version", assembly.model_plugin.table->version}};
-  if (!assembly.dataset_plugin.path.empty()) {
-    extra["plugin.dataset"] = assembly.dataset_plugin.path;
-    extra["plugin.dataset.version"] = assembly.dataset_plugin.table->version;
-  }
+  std::map<std::string, std::string> extra{{"torch", train::torch_version()}};
+  const auto add = [&](const std::string& kind, const auto& plugin) {
+    if (plugin.path.empty()) return;
+    extra["plugin." + kind] = plugin.path;
+    extra["plugin." + kind + ".version"] = plugin.table->version;
+  };
+  add("model", assembly.model_plugin);
+  add("dataset", assembly.dataset_plugin);
   if (assembly.comm) {
-    extra["plugin.comm"] = assembly.comm->path;
-    extra["plugin.comm.version"] = assembly.comm->table->version;
+    add("comm", *assembly.comm);
     extra["plugin.comm.library"] = assembly.comm->table->library;
   }
   if (const char* policy = std::getenv("OMP_WAIT_POLICY")) extra["omp_wait_policy"] = policy;
@@ -132,8 +132,8 @@ ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin:
   // The initial weights come from the seed, equal on all ranks; from here on random numbers differ between ranks.
   torch::manual_seed(static_cast<uint64_t>(experiment.experiment.seed + world.rank));
 
-  const auto print_how_to_resume = [how = options.how_to_resume, run_dir = folder.path()] {
-    if (const std::string text = how(run_dir); !text.empty()) log::always(text);
+  const auto print_how_to_resume = [run_dir = folder.path()] {
+    if (const std::string text = how_to_resume(run_dir); !text.empty()) log::always(text);
   };
   const bool prints_it = world.rank == 0 && world.job_dir.empty();  // otherwise our launcher prints it, after a failure
   if (prints_it) after_crash(print_how_to_resume);
@@ -176,7 +176,6 @@ Prepared prepare(const config::Loaded& loaded, const plugin::Registry& registry,
   torch::set_num_threads(1);
   Assembly assembly = assemble(loaded, registry);
   if (world) {
-    rank_batch(loaded, *world);
     check_training_data(assembly, *world);
     prepare_resume(assembly, *world, std::nullopt);
     assembly.resume.reset();  // a rank reads only those states that it needs

@@ -1,6 +1,5 @@
 #include "cli/run/resume.hpp"
 
-#include <algorithm>
 #include <filesystem>
 
 #include "base/version.hpp"
@@ -114,19 +113,7 @@ class SavedRun {
   void check_epoch() {
     if (same_world() || complete(shared_)) return;
     refuse("launch.nproc", commit_.path + " lies in the middle of an epoch, which only as many ranks can finish; use " +
-                               std::to_string(saved_world_) + end_of_epoch());
-  }
-
-  // ", or ...": the newest earlier commit from which any number of ranks can resume.
-  std::string end_of_epoch() const {
-    auto commits = checkpoint::list_commits(fs::path(commit_.path).parent_path().string());
-    std::reverse(commits.begin(), commits.end());
-    for (const checkpoint::Commit& commit : commits) {
-      const std::string state = checkpoint::state_path(commit, 0);
-      if (commit.step >= commit_.step || !fs::exists(state)) continue;
-      if (complete(checkpoint::read_safetensors(state))) return ", or " + kKey + " = \"" + commit.path + "\"";
-    }
-    return "";
+                               std::to_string(saved_world_) + ", or a checkpoint at the end of an epoch");
   }
 
   void check_end() {

@@ -3,7 +3,6 @@
 // command's files compile fast.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,7 +29,7 @@ void check_devices(const config::Loaded& loaded, int ranks);
 struct Assembly;
 using Prepared = std::shared_ptr<Assembly>;
 
-// Prepares a run: finds all errors that assemble(), rank_batch(), check_training_data() and prepare_resume() find;
+// Prepares a run: finds all errors that assemble(), check_training_data() and prepare_resume() find;
 // those of assemble() alone without `world`, the number of ranks. Ranks may be forked from this process and go on with
 // the result: it has no open data set of a plugin, because that may have threads or descriptors. Starts no thread
 // itself.
@@ -48,6 +47,9 @@ int ranks_of(const config::Loaded& loaded);
 // Warns about damaged ones, and removes what the ranks left half-written.
 std::optional<std::string> newest_commit_in(const std::string& run_dir);
 
+// The line that says how to resume from a run folder; "" if no checkpoint can be found there.
+std::string how_to_resume(const std::string& run_dir);
+
 // Replaces checkpoint.resume by the path of a model file: the newest commit of a folder; for "latest" and "auto", that
 // of the newest run of this name in experiment.output that has one. If there is none, "auto" becomes "", a new run, and
 // this is logged. False if "auto" finds a training that is at its end already: logged in one line. Does nothing without
@@ -58,10 +60,8 @@ bool find_resume(config::Loaded& loaded);
 struct RankOptions {
   config::Loaded loaded;
   launch::World world;
-  Prepared prepared;    // for all ranks of `world`; null: this rank prepares the run itself
-  std::string run_dir;  // "": rank 0 creates it (a run without our launcher)
-  // The line that says how to resume from a run folder; "" if that has no checkpoint.
-  std::function<std::string(const std::string& run_dir)> how_to_resume;
+  Prepared prepared;     // for all ranks of `world`; null: this rank prepares the run itself
+  std::string run_dir;   // "": rank 0 creates it (a run without our launcher)
   bool own_log = false;  // true if no launcher writes this rank's log file
 };
 

@@ -10,12 +10,6 @@
 namespace ddprun::run {
 namespace {
 
-void log_batch_weights(const std::vector<int64_t>& samples) {
-  std::string text;
-  for (const int64_t count : samples) text += (text.empty() ? "" : ", ") + std::to_string(count);
-  log::info("samples of a step by the ranks' speeds: " + text);
-}
-
 // In call order.
 std::vector<train::Observer*> make_observers(Session& session, const Assembly& assembly, const launch::World& world,
                                              record::Recorder& recorder) {
@@ -53,8 +47,10 @@ std::vector<train::Policy*> make_policies(Session& session, const Assembly& asse
     add(std::make_unique<Check>(session.parameters, skip ? Check::Then::skip : Check::Then::stop));
   }
   if (experiment.data.balance_steps > 0) {
-    const auto report = [on_rank0 = world.rank == 0](const auto& samples) {
-      if (on_rank0) log_batch_weights(samples);
+    const auto report = [on_rank0 = world.rank == 0](const std::vector<int64_t>& samples) {
+      std::string text;
+      for (const int64_t count : samples) text += (text.empty() ? "" : ", ") + std::to_string(count);
+      if (on_rank0) log::info("samples of a step by the ranks' speeds: " + text);
     };
     add(std::make_unique<train::LoadBalance>(experiment.data.balance_steps, report));
   }

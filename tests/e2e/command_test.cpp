@@ -131,17 +131,6 @@ TEST_CASE("a config from a pipe or a redirected file is validated, trains on one
   CHECK(place.leftovers().empty());
 }
 
-TEST_CASE("the line that resumes a run from a pipe has the config of its folder") {
-  Workplace place;
-  const auto killed =
-      run_in_shell(place, "cat " + place.config(kLinearOnTwoRanks) + " | \"$0\" \"$@\"",
-                   place.training("/dev/stdin", {"data.options.samples=128", "train.epochs=4", "faults.kind=kill",
-                                                 "faults.step=3", "checkpoint.every_steps=2"}));
-  CHECK(killed.code == 5);
-  const std::string run = place.new_run().string();
-  CHECK_MESSAGE(contains(killed.err, "to resume: ddprun --config " + run + "/config.toml --set "), killed.err);
-}
-
 TEST_CASE("keys that the strategy does not use are allowed, and reported") {
   Workplace place;
   const auto result =

@@ -37,7 +37,7 @@ TEST_CASE("a LibTorch that cannot be read is one line that names it, and the hel
     return;
   }
   CHECK_MESSAGE(help.code == 0, help.err);
-  const auto version = without_torch("version");
+  const auto version = without_torch("--version");
   CHECK(version.code == 1);
   CHECK_MESSAGE(version.err.starts_with("ddprun: failed: cannot read LibTorch, " DDPRUN_TORCH_LIB
                                         "/libtorch_cpu.so: No such file or directory; let this user read it, or "),
@@ -155,8 +155,7 @@ TEST_CASE("output that a full stdout does not take ends with 1 and one line") {
   const std::string ddprun = place.training(config).front();
   for (const Argv& arguments :
        std::vector<Argv>{{"--help"},
-                         {"help"},
-                         {"version"},
+                         {"--version"},
                          {"plugins"},
                          {"validate", config},
                          {"bench", "--help"},

@@ -37,7 +37,8 @@ void check_stopped(const std::filesystem::path& run, int world, const std::strin
   CHECK(commits_of(run).back().step == last);
   for (int rank = 0; rank < world; ++rank) CHECK(steps_of(run, rank).size() == static_cast<std::size_t>(last));
   CHECK(summary_of(run).at("stopped") == "interrupted");
-  CHECK_MESSAGE(contains(log, "to resume: ddprun --config "), log);
+  CHECK_MESSAGE(contains(log, "to resume: repeat the command with --set checkpoint.resume=" + run.string() + "\n"),
+                log);
 }
 
 using Send = std::function<void(Job&, const std::map<int, pid_t>&)>;

@@ -109,7 +109,6 @@ TEST_CASE("a wrong command line is refused with one line, as in refused_argument
       {config, config},
       {"none.toml"},
       {config, "optimizer.lr=0.1"},
-      {"validate", config, "optimizer.lr=0.1"},
       {config, "--lr", "0.1"},
       {config, "--rank", "1"},
       {"plugins", "--backend", "gloo"},

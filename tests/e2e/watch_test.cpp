@@ -78,7 +78,7 @@ TEST_CASE("Ctrl-C in one process is answered before the step ends, and leaves no
   CHECK_FALSE(contains(run.output(), "stopping after step"));
   CHECK(run.wait() == 130);
   CHECK(has_line_with(run.screen(), "ddprun: stopping after step "));
-  CHECK(has_line_with(run.screen(), "to resume: ddprun "));
+  CHECK(has_line_with(run.screen(), "to resume: repeat the command with "));
   CHECK(has_line_with(run.screen(), "run folder: "));
   for (const std::string& line : run.screen()) INFO(line);
   CHECK_FALSE(has_remnants(run.screen()));
@@ -150,10 +150,9 @@ TEST_CASE("while a run goes on, report reads it, and after it was killed report 
 
 TEST_CASE("with several ranks, the figures of a step are those of rank 0, and their names say so") {
   Workplace place;
-  auto command =
-      place.training(place.config(kImages), {"strategy.kind=ddp", "launch.nproc=2", "train.epochs=1", "log.every=20"});
-  command.emplace_back("--tensorboard");
-  const auto result = place.run(command);
+  const auto result =
+      place.run(place.training(place.config(kImages), {"strategy.kind=ddp", "launch.nproc=2", "train.epochs=1",
+                                                       "log.every=20", "log.tensorboard=true"}));
   REQUIRE_MESSAGE(result.code == 0, result.err);
   const std::string run = place.new_run();
   const auto events = events_in(place, run);

@@ -21,9 +21,9 @@ done
 
 "$prefix/bin/ddprun" --version >"$box/version" || fail "the installed program does not run"
 grep -q '^ddprun ' "$box/version" || fail "ddprun --version said: $(<"$box/version")"
-"$prefix/bin/ddprun" help >"$box/help"
+"$prefix/bin/ddprun" --help >"$box/help"
 for tool in bench compare conformance data doctor new predict report tune; do
-  grep -Eq "^  $tool +[A-Z]" "$box/help" || fail "ddprun help does not list $tool: $(<"$box/help")"
+  grep -Eq "^  $tool +[A-Z]" "$box/help" || fail "ddprun --help does not list $tool: $(<"$box/help")"
 done
 "$prefix/bin/ddprun" bench --help >"$box/help" || fail "ddprun bench --help does not run"
 grep -q '^Usage: ddprun bench' "$box/help" || fail "ddprun bench --help said: $(<"$box/help")"

@@ -31,7 +31,8 @@ TEST_CASE("what a run prints: lines of steps and epochs, summaries") {
   regression.time = meter(0.00012, 0.00013);
   regression.data = meter(0, 0);
   regression.loss = meter(0.0095, 1.2345678);
-  std::string text = console::step_line(classes) + console::step_line(since) + console::step_line(regression);
+  std::string text;
+  for (const StepLine& line : {classes, since, regression}) text += console::step_line(line) + "\n";
 
   record::EpochRecord epoch;
   epoch.epoch = 2;
@@ -42,10 +43,10 @@ TEST_CASE("what a run prints: lines of steps and epochs, summaries") {
   epoch.test_loss = 0.39;
   epoch.test_accuracy = 0.8801;
   epoch.per_rank_loss = {0.431, 0.4332};
-  text += console::epoch_line(epoch);
+  text += console::epoch_line(epoch) + "\n";
   record::EpochRecord only_trained;
   only_trained.train_loss = 0.5;
-  text += console::epoch_line(only_trained);
+  text += console::epoch_line(only_trained) + "\n";
   text += console::learned_line({{"weight", 1.99984}, {"bias", 3.0004}});
 
   record::Summary ddp;

@@ -56,7 +56,7 @@ def other_key(settings, backend, place):
 def other_program(settings, backend, place):
     """Rank 1 has a ddprun of another version."""
     built, copy = build_of(place), place.folder / "other"
-    said = subprocess.run([place.program, "version"], check=True, capture_output=True, text=True).stdout
+    said = subprocess.run([place.program, "--version"], check=True, capture_output=True, text=True).stdout
     version = said.split()[1]
     other = version[:-1] + ("8" if version[-1] == "9" else "9")
     for part in ("bin/ddprun", "libexec/ddprun-engine", "lib/libddprun.so.0"):
