@@ -114,7 +114,7 @@ void JobLink::disconnect() {
 }
 
 int JobLink::fd() const {
-  return connected() ? connection_->socket().native_handle() : -1;
+  return connected() ? connection_->fd() : -1;
 }
 
 int JobLink::first_rank(std::size_t node) const {

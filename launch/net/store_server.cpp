@@ -1,5 +1,6 @@
 #include "launch/net/net_store.hpp"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
@@ -8,9 +9,11 @@
 #include <boost/asio.hpp>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <deque>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 
 #include "ddprun/error.hpp"
@@ -42,53 +45,73 @@ std::size_t most_unknown() {
 
 }  // namespace
 
-// One connection. Once it has proved the secret, it is a client of the hub.
+// The server's end of a connection. Once it has proved the secret, it is a client of the hub.
 class StoreSession : public HubClient, public std::enable_shared_from_this<StoreSession> {
  public:
   StoreSession(tcp::socket socket, Hub& hub, const Secret& secret)
-      : connection_(std::move(socket), secret), hub_(hub), begin_(Clock::now()) {
+      : socket_(std::move(socket)), hub_(hub), greeting_(std::in_place, Greeting::Side::server, secret) {
     error_code error;
-    const auto peer = connection_.socket().remote_endpoint(error);
+    const auto peer = socket_.remote_endpoint(error);
     address_ = error ? "an unknown address" : peer.address().to_string();
+    set_options(socket_.native_handle());
+    socket_.non_blocking(true, error);
   }
 
   void read() {
-    connection_.socket().async_wait(tcp::socket::wait_read, [self = shared_from_this()](error_code error) {
-      error ? self->end() : self->handle();
-    });
+    socket_.async_wait(tcp::socket::wait_read,
+                       [self = shared_from_this()](error_code error) { error ? self->end() : self->handle(); });
   }
 
-  const Connection& connection() const { return connection_; }
-  bool is_open() const { return connection_.socket().is_open(); }
+  bool is_known() const { return !greeting_; }  // the other side knows the secret
+  bool is_open() const { return socket_.is_open(); }
+  bool is_idle() const {  // all that arrived is read, and all that was queued is sent
+    error_code ignored;
+    return queue_.empty() && socket_.available(ignored) == 0;
+  }
   Clock::time_point begin() const { return begin_; }
 
   void send(std::shared_ptr<const std::string> frame) override {
-    connection_.queue(std::move(frame));
-    if (!is_writing_) write();
+    queue_.push_back(std::move(frame));
+    if (queue_.size() == 1) write();
   }
   void close() override {
     error_code ignored;
-    connection_.socket().close(ignored);
+    socket_.close(ignored);
   }
   std::string address() const override { return address_; }
 
  private:
   void handle() try {
-    for (std::string payload; connection_.poll(payload);) hub_.handle(shared_from_this(), payload, Clock::now());
+    std::array<char, 65536> buffer;
+    error_code error;
+    received_.append(buffer.data(), socket_.read_some(asio::buffer(buffer), error));
+    if (error && error != asio::error::would_block) return end();
+    if (greeting_) greet();
+    std::string payload;
+    while (!greeting_ && take_frame(received_, payload, kLongestFrame)) {
+      hub_.handle(shared_from_this(), payload, Clock::now());
+    }
     read();
   } catch (const std::exception&) {
     end();
   }
 
+  void greet() {
+    std::string reply;
+    const auto result = greeting_->step(received_, reply);
+    if (!reply.empty()) send(std::make_shared<const std::string>(std::move(reply)));
+    if (result == Greeting::Result::complete) return greeting_.reset();
+    if (result != Greeting::Result::incomplete) throw std::runtime_error("no proof of the secret");
+  }
+
   // The hub may be in the middle of something: after an error it learns from end() that this client is gone.
-  void write() try {
-    is_writing_ = !connection_.write_some();
-    if (!is_writing_) return;
-    connection_.socket().async_wait(tcp::socket::wait_write, [self = shared_from_this()](error_code error) {
-      if (!error) self->write();
-    });
-  } catch (const Error&) {
-    close();
+  void write() {
+    const auto sent = [self = shared_from_this()](error_code error, std::size_t) {
+      if (error) return self->close();
+      self->queue_.pop_front();
+      if (!self->queue_.empty()) self->write();
+    };
+    asio::async_write(socket_, asio::buffer(*queue_.front()), sent);
   }
 
   void end() {
@@ -96,11 +119,13 @@ class StoreSession : public HubClient, public std::enable_shared_from_this<Store
     hub_.leave(shared_from_this());
   }
 
-  Connection connection_;
+  tcp::socket socket_;
   Hub& hub_;
-  const Clock::time_point begin_;
+  std::optional<Greeting> greeting_;  // until it is complete
+  const Clock::time_point begin_ = Clock::now();
   std::string address_;
-  bool is_writing_ = false;  // the kernel takes no more now
+  std::string received_;
+  std::deque<std::shared_ptr<const std::string>> queue_;
 };
 
 class StoreServer::Server {
@@ -134,7 +159,7 @@ class StoreServer::Server {
     const tcp::endpoint endpoint(asio::ip::make_address(address), static_cast<unsigned short>(port_));
     tcp::acceptor& acceptor = acceptors_.emplace_back(io_);
     acceptor.open(endpoint.protocol());
-    close_in_children(acceptor.native_handle());
+    ::fcntl(acceptor.native_handle(), F_SETFD, FD_CLOEXEC);   // asio does not do it
     acceptor.set_option(tcp::acceptor::reuse_address(true));  // a port whose connections have only just ended
     if (endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(true));  // 0.0.0.0 is listened on too
     acceptor.bind(endpoint);
@@ -166,9 +191,7 @@ class StoreServer::Server {
 
   // Closes the oldest of the connections that have not proved the secret, if they are more than `most`.
   void limit_unknown(std::size_t most) {
-    const auto is_unknown = [](const auto& session) {
-      return session->is_open() && !session->connection().is_proved();
-    };
+    const auto is_unknown = [](const auto& session) { return session->is_open() && !session->is_known(); };
     const auto count = std::count_if(sessions_.begin(), sessions_.end(), is_unknown);
     if (static_cast<std::size_t>(count) <= most) return;
     (*std::find_if(sessions_.begin(), sessions_.end(), is_unknown))->close();
@@ -179,10 +202,10 @@ class StoreServer::Server {
     hub_.sweep(now);
     std::erase_if(sessions_, [](const auto& session) { return !session->is_open(); });
     for (const auto& session : sessions_) {
-      if (!session->connection().is_proved() && now - session->begin() > kHandshakeLimit) session->close();
+      if (!session->is_known() && now - session->begin() > kHandshakeLimit) session->close();
     }
     // The launcher of node 0 sends how its ranks ended, and ends this server at once: the other nodes must get it.
-    const auto is_idle = [](const auto& session) { return session->connection().is_idle(); };
+    const auto is_idle = [](const auto& session) { return session->is_idle(); };
     if (stop_by_ && (now >= *stop_by_ || std::all_of(sessions_.begin(), sessions_.end(), is_idle))) return io_.stop();
     timer_.expires_after(stop_by_ ? kLastSweep : kSweep);
     timer_.async_wait([this](error_code) { sweep(); });
