@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 
 #include "base/file.hpp"
 #include "base/log.hpp"
@@ -23,16 +22,12 @@ std::string name_for(int rank) {
   return "failure." + std::to_string(rank);
 }
 
-std::optional<Failure> read(const std::string& path) try {
+std::optional<Failure> read(const std::string& path) {
   const auto record = read_whole(path);
   if (!record) return std::nullopt;
   Failure failure;
   ByteReader(*record).fields(fields(failure));
   return failure;
-} catch (const std::system_error& error) {
-  throw Error(ExitCode::failure, error.what());
-} catch (const std::out_of_range&) {
-  throw Error(ExitCode::failure, path + ": not a failure record");
 }
 
 // torchrun shows the errors in these files. Format: torch.distributed.elastic's ErrorHandler; without py_callstack,
@@ -96,7 +91,7 @@ void report_crash(const std::string& job_dir, int rank, const std::string& where
 
 std::string crash_of(const std::string& job_dir, int rank) try {
   return read_whole(job_dir + "/crash." + std::to_string(rank)).value_or("");
-} catch (const std::system_error&) {
+} catch (const Error&) {
   return "";
 }
 

@@ -31,8 +31,8 @@ void report_failure(const std::string& job_dir, int rank, ExitCode code, const s
 // `code`.
 ExitCode report_failure(ExitCode code, const std::string& message);
 
-// What `rank` reported: the first report if there are several. Nothing without a report. Throws Error(failure) if the
-// record cannot be read. Thread-safe.
+// What `rank` reported: the first report if there are several. Nothing without a report. Throws as read_whole().
+// Thread-safe.
 std::optional<Failure> failure_of(const std::string& job_dir, int rank);
 std::optional<Failure> first_failure(const std::string& job_dir);
 

@@ -36,9 +36,8 @@ class FolderStore : public Store {
     }
   }
 
-  std::optional<std::string> get(const std::string& key, milliseconds timeout) override try {
+  std::optional<std::string> get(const std::string& key, milliseconds timeout) override {
     const std::string path = folder_ + "/" + file_name(key);
-    if (auto value = read_whole(path)) return value;
     const auto begin = Clock::now();
     for (std::chrono::microseconds pause{50};; pause = std::min(2 * pause, kLongestPause)) {
       const auto failure = first_failure(folder_);
@@ -54,8 +53,6 @@ class FolderStore : public Store {
     }
     require_private(folder_);  // a folder that is gone is an error
     return std::nullopt;
-  } catch (const std::system_error& error) {
-    throw Error(ExitCode::rendezvous, "store: cannot read the key \"" + key + "\": " + error.what());
   }
 
  private:

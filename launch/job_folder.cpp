@@ -16,13 +16,6 @@
 #include "ddprun/error.hpp"
 
 namespace ddprun::launch {
-namespace {
-
-std::error_code error_of(int number) {
-  return {number, std::generic_category()};
-}
-
-}  // namespace
 
 std::string job_folder_base() {
   struct stat status {};
@@ -69,12 +62,12 @@ std::error_code publish(const std::string& folder, const std::string& name, std:
   static std::atomic<unsigned> serial{0};
   const std::string aside = folder + "/aside." + std::to_string(::getpid()) + "." + std::to_string(serial++);
   const UniqueFd file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file) return error_of(errno);
+  if (!file) return {errno, std::generic_category()};
   int error = write_all(file.get(), content);
   // link() fails if the name exists; rename() would overwrite the file.
   if (error == 0 && ::link(aside.c_str(), (folder + "/" + name).c_str()) != 0) error = errno;
   ::unlink(aside.c_str());
-  return error_of(error);
+  return {error, std::generic_category()};
 }
 
 std::optional<std::string> read_whole(const std::string& path) {
@@ -82,7 +75,7 @@ std::optional<std::string> read_whole(const std::string& path) {
   if (!file && errno == ENOENT) return std::nullopt;
   std::string content;
   const int error = file ? read_all(file.get(), content) : errno;
-  if (error != 0) throw std::system_error(error_of(error), path);
+  if (error != 0) throw Error(ExitCode::rendezvous, "cannot read " + path + ": " + std::strerror(error));
   return content;
 }
 

@@ -35,7 +35,7 @@ void require_private(const std::string& folder);
 // std::errc::file_exists. Not synced to disk, because a job's files need not survive the machine. Thread-safe.
 std::error_code publish(const std::string& folder, const std::string& name, std::string_view content);
 
-// The content of a file, or nothing if it does not exist. Throws std::system_error if it exists but cannot be read.
+// The content of a file, or nothing if it does not exist. Throws Error(rendezvous) if it cannot be read.
 std::optional<std::string> read_whole(const std::string& path);
 
 }  // namespace ddprun::launch
