@@ -131,7 +131,7 @@ class StoreSession : public HubClient, public std::enable_shared_from_this<Store
 class StoreServer::Server {
  public:
   Server(const std::vector<std::string>& addresses, int port, Secret secret)
-      : secret_(std::move(secret)), most_unknown_(most_unknown()), port_(port), timer_(io_), retry_(io_) {
+      : secret_(std::move(secret)), most_unknown_(most_unknown()), port_(port), timer_(io_) {
     for (const std::string& address : addresses) listen(address);
     for (tcp::acceptor& acceptor : acceptors_) accept(acceptor);
     sweep();
@@ -182,10 +182,7 @@ class StoreServer::Server {
         return accept(acceptor);
       }
       limit_unknown(0);  // no descriptor left
-      retry_.expires_after(kSweep);
-      retry_.async_wait([this, &acceptor](error_code cancelled) {
-        if (!cancelled && !stop_by_) accept(acceptor);
-      });
+      paused_.push_back(&acceptor);
     });
   }
 
@@ -200,6 +197,7 @@ class StoreServer::Server {
   void sweep() {
     const auto now = Clock::now();
     hub_.sweep(now);
+    for (tcp::acceptor* acceptor : std::exchange(paused_, {})) accept(*acceptor);
     std::erase_if(sessions_, [](const auto& session) { return !session->is_open(); });
     for (const auto& session : sessions_) {
       if (!session->is_known() && now - session->begin() > kHandshakeLimit) session->close();
@@ -218,7 +216,7 @@ class StoreServer::Server {
   Hub hub_;
   std::deque<tcp::acceptor> acceptors_;
   asio::steady_timer timer_;
-  asio::steady_timer retry_;
+  std::vector<tcp::acceptor*> paused_;                  // until the next sweep
   std::deque<std::shared_ptr<StoreSession>> sessions_;  // the oldest first
   std::optional<Clock::time_point> stop_by_;
   std::thread thread_;
