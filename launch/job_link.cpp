@@ -41,13 +41,6 @@ auto fields(RankEnd& end) {
                   end.hung, end.memory_limit, end.crash);
 }
 
-Progress get_progress(ByteReader& reader) {
-  Progress progress;
-  reader.fields(fields(progress));
-  progress.phase = std::clamp(progress.phase, Phase::start, Phase::done);
-  return progress;
-}
-
 // Clocks of hosts differ, so a time is sent as an age. Makes the one of the other.
 void turn_times(RankEnd& end, nanoseconds now) {
   end.time = now - end.time;
@@ -66,7 +59,7 @@ void put_end(ByteWriter& writer, RankEnd end, nanoseconds now) {
 RankEnd get_end(ByteReader& reader, nanoseconds now) {
   RankEnd end;
   reader.fields(fields(end));
-  end.progress = get_progress(reader);
+  reader.fields(fields(end.progress));
   if (reader.number() != 0) reader.fields(fields(end.failure.emplace()));
   turn_times(end, now);
   return end;
@@ -80,17 +73,16 @@ nanoseconds this_time() {
 
 JobLink::JobLink(NodeInfo only) : nodes_{std::move(only)}, states_(1), stalls_(kAgeHere) {}
 
-JobLink::JobLink(const StoreAddress& address, int node, int nodes, const NodeInfo& info, milliseconds timeout)
+JobLink::JobLink(const StoreAddress& address, int node, int nodes, NodeInfo info, milliseconds timeout)
     : node_(static_cast<std::size_t>(node)),
       connection_(std::make_unique<Connection>(address, Clock::now() + timeout)),
       states_(static_cast<std::size_t>(nodes)),
       stalls_(kAgeOfOthers) {
-  NodeInfo own = info;
   connection_->send(request(Request::join)
                         .number(static_cast<uint64_t>(node))
                         .number(static_cast<uint64_t>(nodes))
                         .number(static_cast<uint64_t>(timeout.count()))
-                        .text(ByteWriter().fields(fields(own)).bytes()));
+                        .text(ByteWriter().fields(fields(info)).bytes()));
   const std::string payload = connection_->receive(Clock::now() + timeout + kAnswer);
   ByteReader reader(payload);
   const Reply reply = reply_kind(reader);
@@ -151,7 +143,6 @@ void JobLink::receive() {
       const Reply reply = reply_kind(reader);
       if (reply != Reply::event && reply != Reply::lost) continue;
       const std::size_t node = reader.number();
-      if (node >= states_.size()) continue;
       if (reply == Reply::event) {
         read(node, reader.text());
       } else {
@@ -187,12 +178,13 @@ void JobLink::read(std::size_t from, const std::string& text) {
     case Message::stop: stop_signal_ = static_cast<int>(reader.number()); return;
     case Message::progress:
       node.progress.clear();
-      while (!reader.empty()) node.progress.push_back(get_progress(reader));
+      while (!reader.empty()) reader.fields(fields(node.progress.emplace_back()));
       return;
     case Message::stuck: {
-      const int rank = static_cast<int>(reader.number());
-      stalls_.note_hang({rank, "", get_progress(reader)});
-      stuck_.push_back(rank);
+      RankProgress rank{static_cast<int>(reader.number()), "", {}};
+      reader.fields(fields(rank.progress));
+      stalls_.note_hang(rank);
+      stuck_.push_back(rank.rank);
       return;
     }
     case Message::ended:

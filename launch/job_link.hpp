@@ -40,7 +40,7 @@ class JobLink {
   explicit JobLink(NodeInfo only);
   // Joins the other nodes: blocks until all `nodes` are there, at most `timeout`. Throws as Connection, and
   // Error(rendezvous) that names the missing nodes, or another node with the same node rank.
-  JobLink(const StoreAddress& address, int node, int nodes, const NodeInfo& info, std::chrono::milliseconds timeout);
+  JobLink(const StoreAddress& address, int node, int nodes, NodeInfo info, std::chrono::milliseconds timeout);
   ~JobLink();  // ends the connection without a failure: the other nodes do not see a lost node
   JobLink(const JobLink&) = delete;
   JobLink& operator=(const JobLink&) = delete;

@@ -113,7 +113,11 @@ class Supervisor {
     }
     if (ranks_->poll()) begin_to_fail();
     for (const std::string& stop : ranks_->take_stops()) output_.print("ddprun: " + stop);
-    on_time(Clock::now());
+    watch_progress();
+    if (kill_at_ && Clock::now() >= *kill_at_) {
+      if (!ranks_->killed()) grace_ended_ = in_grace_;
+      ranks_->kill();
+    }
     output_.write_some();
   }
 
@@ -182,13 +186,6 @@ class Supervisor {
     for (int local = 0; local < job_.nproc; ++local) own.push_back(ranks_->table().get(local));
     for (const std::string& line : link_.watch(own, kPollInterval)) output_.print("ddprun: " + line);
     for (const int rank : link_.take_stuck()) ranks_->ask(kShowStack, rank);
-  }
-
-  void on_time(Clock::time_point now) {
-    watch_progress();
-    if (!kill_at_ || now < *kill_at_) return;
-    if (!ranks_->killed()) grace_ended_ = in_grace_;
-    ranks_->kill();
   }
 
   std::vector<RankEnd> own_ends() const {
