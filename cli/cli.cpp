@@ -77,9 +77,7 @@ void declare(CLI::App& cli, Arguments& arguments, Command& command) {
   console::add_node_options(cli, arguments.nodes, "-n,");
   auto* quiet = cli.add_flag("-q,--quiet", arguments.quiet, "Print only errors and the results.");
   cli.add_flag("-v,--verbose", arguments.verbose, "Print details too.")->excludes(quiet);
-  auto* version =
-      cli.add_flag("--version")
-          ->description("Print the versions of ddprun, Torch, the compiler, and every plugin with its library.");
+  auto* version = cli.add_flag("--version")->description("Print the versions of ddprun, Torch and the compiler.");
   declare_subcommands(cli, arguments, command);
   cli.final_callback([&, config, version] {
     if (version->count() > 0) command = app::version;

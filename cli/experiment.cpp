@@ -1,4 +1,5 @@
 #include <cstdlib>
+#include <filesystem>
 
 #include "cli/commands.hpp"
 #include "ddprun/plugin/host_identity.hpp"
@@ -22,6 +23,13 @@ int64_t ranks_here(const config::Experiment& experiment, const std::optional<lau
 }  // namespace
 
 config::Loaded load_experiment(const Arguments& arguments, const std::optional<launch::World>& world) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::file_status status = fs::status(arguments.config, ignored);
+  if (fs::is_fifo(status) || fs::is_character_file(status)) {
+    throw Error(ExitCode::usage,
+                arguments.config + ": can be read only once, and several processes read it; write it into a file");
+  }
   std::vector<std::string> overrides = arguments.overrides;
   config::Typed typed;
   const auto add = [&](const std::string& key, const std::string& option, std::optional<int> count) {

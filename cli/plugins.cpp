@@ -96,16 +96,8 @@ ExitCode plugins(const Arguments& arguments) {
   return ExitCode::ok;
 }
 
-ExitCode version(const Arguments& arguments) {
+ExitCode version(const Arguments&) {
   std::printf("ddprun %s\ntorch %s\ncompiler GCC %s\n", ddprun::version(), run::torch_version().c_str(), __VERSION__);
-  for (const plugin::Listed& listed : data::list_plugins(plugin::Registry::standard(arguments.plugin_paths))) {
-    if (!listed.hidden_by.empty()) continue;
-    const std::vector<std::string> cells = row(listed);
-    const std::string &version = cells[2], &library = cells[3], &about = cells[4];
-    const std::string found = version + (library.empty() ? "" : " (" + library + ")");
-    const bool is_refused = std::holds_alternative<std::string>(listed.content);
-    std::printf("plugin %s %s %s\n", cells[0].c_str(), cells[1].c_str(), (is_refused ? about : found).c_str());
-  }
   return ExitCode::ok;
 }
 

@@ -8,10 +8,10 @@
 #include "base/log.hpp"
 #include "checkpoint/folder.hpp"
 #include "cli/commands.hpp"
-#include "cli/config/text.hpp"
+#include "cli/config/experiment.hpp"
 #include "cli/console/program.hpp"
 #include "cli/console/progress_bar.hpp"
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 #include "cli/run/run.hpp"
 #include "ddprun/plugin/host_identity.hpp"
 #include "launch/signals.hpp"
@@ -23,17 +23,9 @@ namespace {
 
 constexpr const char* kRunDir = "DDPRUN_RUN_DIR";
 
-log::Level level_of(const std::string& name) {
-  if (name == "debug") return log::Level::debug;
-  if (name == "warning") return log::Level::warning;
-  if (name == "error") return log::Level::error;
-  return log::Level::info;
-}
-
-// The command line overrides the file's log.level. Unlike log.level, --quiet also removes the progress bar. Neither is
-// part of the experiment, so config.toml stays the same.
-void choose_output(const Arguments& arguments, const std::string& level) {
-  log::set_level(arguments.quiet ? log::Level::error : arguments.verbose ? log::Level::debug : level_of(level));
+// --quiet also removes the progress bar. Neither option is part of the experiment, so config.toml stays the same.
+void choose_output(const Arguments& arguments) {
+  log::set_level(arguments.quiet ? log::Level::error : arguments.verbose ? log::Level::debug : log::Level::info);
   if (arguments.quiet) setenv("DDPRUN_TTY", "0", 1);
 }
 
@@ -98,7 +90,7 @@ ExitCode be_rank(const Arguments& arguments, const config::Loaded& loaded, const
   ::prctl(PR_SET_NAME, ("ddprun-rank" + std::to_string(world.rank)).c_str());
   launch::hold_usr2();  // for run::CollectivesFile
   launch::catch_stop_signals();
-  choose_output(arguments, loaded.experiment.log.level);
+  choose_output(arguments);
   refuse_company_of_one_process(loaded, world);
   const char* run_dir = std::getenv(kRunDir);
   const bool own = world.is_own();
@@ -179,7 +171,7 @@ ExitCode train(const Arguments& arguments) {
   config::Loaded loaded = load_experiment(arguments, world);
   const auto registry = plugin::Registry::standard(arguments.plugin_paths);
   if (world) return be_rank(arguments, loaded, registry, nullptr);
-  choose_output(arguments, loaded.experiment.log.level);
+  choose_output(arguments);
   const config::Experiment::Launch& settings = loaded.experiment.launch;
   launch::Nodes nodes = console::nodes_of(arguments.nodes, settings.insecure, config::milliseconds(settings.timeout));
   const bool one_node = nodes.count == 1;

@@ -1,7 +1,7 @@
 #include <cstdio>
 
 #include "cli/commands.hpp"
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 #include "cli/run/run.hpp"
 #include "launch/failure.hpp"
 

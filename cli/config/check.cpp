@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "cli/config/document.hpp"
-#include "cli/config/text.hpp"
 
 namespace ddprun::config {
 namespace {

@@ -2,25 +2,11 @@
 
 #include <limits>
 
-#include "cli/config/text.hpp"
-
 namespace ddprun::config {
 namespace {
 
 // Errors of overrides are reported after all lines of the file.
 constexpr int64_t after_the_file = std::numeric_limits<int64_t>::max();
-
-std::vector<std::string> split(const std::string& name) {
-  std::vector<std::string> parts(1);
-  for (char c : name) {
-    if (c == '.') {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
 
 const std::string value_is = "value = ";
 
@@ -72,7 +58,7 @@ Location Document::location_in_file(const toml::source_region& source) const {
 void Document::read_table(const std::string& table, const toml::table& content) {
   for (const auto& [toml_key, node] : content) {
     const std::string name(toml_key.str());
-    if (const Key* key = find_key(table, name)) {
+    if (const Key* key = find_key(table + "." + name)) {
       set(*key, node, nullptr);
     } else {
       errors_.add(location_in_file(toml_key.source()), unknown_key(table, name));
@@ -84,20 +70,18 @@ void Document::read_table(const std::string& table, const toml::table& content) 
 void Document::set(const Key& key, const toml::node& node, const Location* overriding) {
   std::erase_if(written_,
                 [&](const auto& entry) { return entry.first == key.path || entry.first.starts_with(key.path + "."); });
-  const toml::table* options = holds_options(key) ? node.as_table() : nullptr;
+  const toml::table* options = key.holds_options() ? node.as_table() : nullptr;
   if (options == nullptr) return put(key.path, {&key, {}, &node, {}}, overriding);
-  for (const auto& [option, value] : *options) set_option(key, std::string(option.str()), value, overriding);
+  for (const auto& [toml_key, value] : *options) {
+    const std::string option(toml_key.str());
+    put(key.path + "." + option, {&key, option, &value, {}}, overriding);
+  }
 }
 
-void Document::set_option(const Key& key, const std::string& option, const toml::node& node,
-                          const Location* overriding) {
-  put(key.path + "." + option, {&key, option, &node, {}}, overriding);
-}
-
-void Document::put(const std::string& full_name, const Written& written, const Location* overriding) {
-  Written& entry = written_.insert_or_assign(full_name, written).first->second;
-  entry.location = overriding != nullptr ? *overriding : location_in_file(written.value->source());
-  entry.location.value = node_text(*written.value);
+void Document::put(const std::string& full_name, Written written, const Location* overriding) {
+  written.location = overriding != nullptr ? *overriding : location_in_file(written.value->source());
+  written.location.value = node_text(*written.value);
+  written_.insert_or_assign(full_name, std::move(written));
 }
 
 void Document::apply(const std::string& override, const std::string& typed, int64_t index) {
@@ -116,14 +100,14 @@ void Document::apply(const std::string& override, const std::string& typed, int6
     return;
   }
   try {
-    parsed_.push_back(parse_value(value, location.where, !option && takes_string(*key)));
+    parsed_.push_back(parse_value(value, location.where, !option && key->takes_string()));
   } catch (const toml::parse_error& error) {
     errors_.add(location, one_line(std::string(error.description())));
     return;
   }
   const toml::node& node = *parsed_.back().get("value");
   if (option) {
-    set_option(*key, *option, node, &location);
+    put(override.substr(0, equals), {key, option, &node, {}}, &location);
   } else {
     remove_alternative(*key);
     set(*key, node, &location);
@@ -133,19 +117,16 @@ void Document::apply(const std::string& override, const std::string& typed, int6
 // The key that an override names, and its option; null, after adding an error, if there is none.
 const Key* Document::find_named(const std::string& full_name, const Location& location,
                                 std::optional<std::string>& option) {
-  const std::vector<std::string> parts = split(full_name);
-  const bool at_top = parts.size() == 1;
-  const std::string table = at_top ? "" : parts[0], &name = at_top ? parts[0] : parts[1];
-  const Key* key = find_key(table, name);
-  if (!at_top && !is_table(table)) {
-    errors_.add(location, unknown_table(table));
-  } else if (key == nullptr) {
-    errors_.add(location, unknown_key(table, name));
-  } else if (parts.size() > 2 && !(holds_options(*key) && parts.size() == 3 && !parts[2].empty())) {
-    errors_.add(location, "expected table.key=value, or table.options.name=value");
-  } else {
-    if (parts.size() == 3) option = parts[2];
+  if (const Key* key = find_key(full_name)) {
+    if (key->path != full_name) option = full_name.substr(key->path.size() + 1);
     return key;
+  }
+  const std::size_t dot = full_name.find('.');
+  const std::string table = full_name.substr(0, dot);
+  if (dot == std::string::npos) {
+    errors_.add(location, unknown_key("", table));
+  } else {
+    errors_.add(location, is_table(table) ? unknown_key(table, full_name.substr(dot + 1)) : unknown_table(table));
   }
   return nullptr;
 }

@@ -41,9 +41,7 @@ class Errors {
 // The key's location. For a key that is not set: the file, with the default's value.
 Location location_of(const Sources& sources, const std::string& key);
 
-// The text of a file of at most 1 MiB. Throws Error(usage) with one line if it cannot be read. A pipe (/dev/stdin,
-// <(...), a FIFO) is read once: this process and the processes that it starts read the same text again. In a pipe, no
-// text is an error. The first call for a pipe sets an environment variable, so make it before the first thread.
+// The text of a file of at most 1 MiB. Throws Error(usage) with one line if it cannot be read.
 std::string read_file(const std::string& path);
 
 // Throws toml::parse_error, and Error(usage) for text that is nested too deeply; `where` starts the message.
@@ -74,8 +72,7 @@ class Document {
   const Key* find_named(const std::string& full_name, const Location& location, std::optional<std::string>& option);
   // `overriding`: the location of the override that the node comes from; null: the node is from the file.
   void set(const Key& key, const toml::node& node, const Location* overriding);
-  void set_option(const Key& key, const std::string& option, const toml::node& node, const Location* overriding);
-  void put(const std::string& full_name, const Written& written, const Location* overriding);
+  void put(const std::string& full_name, Written written, const Location* overriding);
   void remove_alternative(const Key& key);
   Location location_in_file(const toml::source_region& source) const;
 

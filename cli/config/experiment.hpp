@@ -1,6 +1,7 @@
 // config: TOML to plain structs, and back. No other module uses toml types.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -21,7 +22,6 @@ struct Experiment {
     std::string name;  // "": the file name without extension
     int64_t seed = 42;
     std::string output = "runs";
-    bool operator==(const Identity&) const = default;
   } experiment;
 
   struct Launch {
@@ -34,7 +34,6 @@ struct Experiment {
     int64_t max_restarts = 0;
     bool insecure = false;
     std::string log_dir;  // "": the run folder
-    bool operator==(const Launch&) const = default;
   } launch;
 
   struct Comm {
@@ -44,7 +43,6 @@ struct Experiment {
     std::string check = "fingerprint";
     bool stage_through_host = false;
     Options options;
-    bool operator==(const Comm&) const = default;
   } comm;
 
   struct Strategy {
@@ -56,7 +54,6 @@ struct Experiment {
     std::string compression = "none";
     int64_t zero = 0;  // the stage of ZeRO; 0: off
     int64_t hash_every = 0;
-    bool operator==(const Strategy&) const = default;
   } strategy;
 
   struct Model {
@@ -64,7 +61,6 @@ struct Experiment {
     std::string weights;  // "": random, from the seed
     bool sync_batch_norm = false;
     Options options;
-    bool operator==(const Model&) const = default;
   } model;
 
   struct Data {
@@ -82,7 +78,6 @@ struct Experiment {
     bool standardize = false;
     double validation = 0;  // a fraction below 1, or a number of samples
     Options options;
-    bool operator==(const Data&) const = default;
   } data;
 
   struct Optimizer {
@@ -95,7 +90,6 @@ struct Experiment {
     std::vector<double> betas = {0.9, 0.999};
     double eps = 1e-8;
     bool fused = true;
-    bool operator==(const Optimizer&) const = default;
   } optimizer;
 
   struct Train {
@@ -117,7 +111,6 @@ struct Experiment {
     std::string early_stop;
     int64_t patience = 3;  // epochs
     double min_delta = 0;
-    bool operator==(const Train&) const = default;
   } train;
 
   struct Checkpoint {
@@ -128,16 +121,13 @@ struct Experiment {
     std::string on_error = "stop";
     std::string best;
     std::string resume;
-    bool operator==(const Checkpoint&) const = default;
   } checkpoint;
 
   struct Log {
     int64_t every = 50;  // steps
-    std::string level = "info";
     bool tensorboard = false;
     std::vector<int64_t> trace_steps;
     int64_t parity_steps = 0;
-    bool operator==(const Log&) const = default;
   } log;
 
   struct Faults {
@@ -145,10 +135,7 @@ struct Experiment {
     int64_t rank = 0;
     int64_t step = 1;
     double seconds = 1;
-    bool operator==(const Faults&) const = default;
   } faults;
-
-  bool operator==(const Experiment&) const = default;
 };
 
 // Where a value is set.
@@ -163,27 +150,16 @@ struct Location {
 
 // Where each key was set, so that a later error (of a plugin or a data set) can still name the location. Options are
 // keys of their own: "comm.options.interface". A value type; const functions are thread-safe.
-class Sources {
- public:
-  Sources() = default;
-  explicit Sources(std::string file) : file_(std::move(file)) {}
+struct Sources {
+  std::string file;                           // its path, as it was passed to load()
+  std::map<std::string, Location> locations;  // of all keys that are set
 
-  // The file's path, as it was passed to load().
-  const std::string& file() const { return file_; }
   // Where the key is set, or the file's path for a key that is not set.
   const std::string& where(const std::string& key) const;
   // True if the file or --set sets the key.
-  bool given(const std::string& key) const { return locations_.contains(key); }
-  // The key's location, or null if it is not set. Valid until the next note().
+  bool given(const std::string& key) const { return locations.contains(key); }
+  // The key's location, or null if it is not set.
   const Location* find(const std::string& key) const;
-  // All keys that are set.
-  const std::map<std::string, Location>& locations() const { return locations_; }
-  // Records where a key is set; a later location replaces an earlier one.
-  void note(const std::string& key, Location location) { locations_[key] = std::move(location); }
-
- private:
-  std::string file_;
-  std::map<std::string, Location> locations_;
 };
 
 // Overrides that do not come from --set -> what the user typed, for errors: "launch.nproc=2" -> "--nproc-per-node 2".
@@ -199,7 +175,7 @@ struct Loaded {
 // becomes the file name without extension and train.epochs becomes 1. Throws Error(usage) with one line per error,
 // `file:line:column: key = value: what; what to do`: all semantic errors at once, in the order of the file, but only
 // the first syntax error.
-// Opens no file other than `path`, which may be a pipe: the processes that this one starts can load it again.
+// Opens no file other than `path`.
 // `ranks`: the number of ranks of ddp if launch.nproc does not give it, on several hosts or under another launcher; 0
 // if it is not known yet. Keys that depend on the number of ranks are checked for it.
 Loaded load(const std::string& path, const std::vector<std::string>& overrides,
@@ -252,5 +228,27 @@ enum class Change {
   refused,   // makes it a different run
 };
 Change change_of(const std::string& key);
+
+// Values and words as errors, the documentation and to_toml() show them.
+
+// The shortest decimal text that reads back as the same double; also a TOML number when finite.
+std::string number_text(double value);
+
+// Seconds as a duration: "30s", "0.5s"; reads back exactly.
+std::string duration_text(double seconds);
+// For a duration of the config, which is in seconds.
+std::chrono::milliseconds milliseconds(double seconds);
+
+// A TOML basic string with quotes and escapes, always one line.
+std::string quoted(const std::string& text);
+// A key as TOML writes it: bare if possible.
+std::string key_text(const std::string& key);
+
+// True if text holds a control character, which would break a line of the log, a path or a terminal.
+bool has_control(const std::string& text);
+// True if text is valid UTF-8, which TOML requires.
+bool is_utf8(const std::string& text);
+// The text, quoted if it would break a line.
+std::string one_line(const std::string& text);
 
 }  // namespace ddprun::config

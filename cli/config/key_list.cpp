@@ -144,7 +144,6 @@ const std::vector<Key>& keys() {
       DDPRUN_KEY(checkpoint.resume, kTextOrEmpty, .per_host = true),
 
       DDPRUN_KEY(log.every, integer("1")),
-      DDPRUN_KEY(log.level, choice("debug|info|warning|error")),
       DDPRUN_KEY(log.tensorboard, kFlag),
       DDPRUN_KEY(log.trace_steps, list_of(integer("1"))),
       DDPRUN_KEY(log.parity_steps, integer("0")),

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "cli/config/text.hpp"
 #include "ddprun/plugin/words.hpp"
 
 namespace ddprun::config {
@@ -14,36 +13,25 @@ const std::vector<std::string>& tables() {
   return all;
 }
 
-const Key* find_key(const std::string& table, const std::string& name) {
-  const auto found = std::find_if(keys().begin(), keys().end(),
-                                  [&](const Key& key) { return key.table() == table && key.name() == name; });
-  return found == keys().end() ? nullptr : &*found;
-}
-
 const Key* find_key(const std::string& full_name) {
-  const auto first = full_name.find('.');
-  if (first == std::string::npos) return nullptr;
-  const std::string table = full_name.substr(0, first), name = full_name.substr(first + 1);
-  const Key* options = find_key(table, "options");
-  return options != nullptr && name.starts_with("options.") ? options : find_key(table, name);
+  constexpr std::string_view of_options = ".options";
+  const std::size_t at = full_name.find(".options.");
+  const std::string path = at == std::string::npos ? full_name : full_name.substr(0, at + of_options.size());
+  const auto found = std::ranges::find(keys(), path, &Key::path);
+  return found == keys().end() ? nullptr : &*found;
 }
 
 bool is_table(const std::string& name) {
   return std::find(tables().begin(), tables().end(), name) != tables().end();
 }
 
-bool holds_options(const Key& key) {
+bool Key::takes_string() const {
   Experiment any;
-  return std::holds_alternative<Options*>(key.member(any));
-}
-
-bool takes_string(const Key& key) {
-  Experiment any;
-  return std::holds_alternative<std::string*>(key.member(any));
+  return std::holds_alternative<std::string*>(member(any));
 }
 
 std::string expectation(const Key& key) {
-  return holds_options(key) ? "a table of strings, numbers, true and false" : ddprun::expectation(key.value);
+  return key.holds_options() ? "a table of strings, numbers, true and false" : ddprun::expectation(key.value);
 }
 
 std::string unknown_key(const std::string& table, const std::string& name) {

@@ -32,6 +32,8 @@ struct Key {
 
   std::string table() const { return path.substr(0, path.find('.')); }
   std::string name() const { return path.substr(path.find('.') + 1); }
+  bool takes_string() const;
+  bool holds_options() const { return path.ends_with(".options"); }
   // The integer that is stored for a word in place of a number, such as "auto": the one below its least.
   int64_t word_value() const { return parse_integer(value.least).value() - 1; }
 };
@@ -40,13 +42,9 @@ struct Key {
 const std::vector<std::string>& tables();
 const std::vector<Key>& keys();
 
-// The key `name` of a table, or null.
-const Key* find_key(const std::string& table, const std::string& name);
 // The key by its full name, or null. An option ("comm.options.x") gives the key of its table.
 const Key* find_key(const std::string& full_name);
 bool is_table(const std::string& name);
-bool holds_options(const Key& key);
-bool takes_string(const Key& key);
 
 // What the key accepts, for errors and documentation: `an integer from 1 to 1024 or "auto"`.
 std::string expectation(const Key& key);

@@ -3,7 +3,6 @@
 
 #include "base/file.hpp"
 #include "cli/config/document.hpp"
-#include "cli/config/text.hpp"
 
 namespace ddprun::config {
 namespace {
@@ -14,14 +13,14 @@ void read_all(const Document& document, Loaded& loaded, Errors& errors) {
   for (const auto& [name, written] : document.written()) {
     const std::string wrong = read_value(written, loaded.experiment);
     if (!wrong.empty()) errors.add_key(written.location, name, wrong);
-    loaded.sources.note(name, written.location);
+    loaded.sources.locations[name] = written.location;
   }
 }
 
 void check_missing(const Sources& sources, Errors& errors) {
   for (const Key& key : keys()) {
     if (key.example.empty() || sources.given(key.path) || !errors.sound(key.table())) continue;
-    errors.add_key({.where = sources.file(), .value = ""}, key.path,
+    errors.add_key({.where = sources.file, .value = ""}, key.path,
                    "missing; give it under [" + key.table() + "], as in " + key.example);
   }
 }
@@ -54,8 +53,8 @@ std::map<std::string, std::string*> relative_paths(Experiment& experiment) {
 // A relative path in the file is relative to the file's folder. One that --set or a pipe gives stays as it is: relative
 // to the current folder.
 void find_from_config(Experiment& experiment, const Sources& sources) {
-  const fs::path folder = fs::path(sources.file()).parent_path();
-  if (folder.empty() || descriptor_of(sources.file())) return;
+  const fs::path folder = fs::path(sources.file).parent_path();
+  if (folder.empty() || descriptor_of(sources.file)) return;
   for (const auto& [key, path] : relative_paths(experiment)) {
     const Location* location = sources.find(key);
     if (location != nullptr && !location->on_command_line()) *path = (folder / *path).string();
@@ -79,7 +78,7 @@ Loaded load_text(const std::string& text, const std::string& path, const std::ve
                    static_cast<int64_t>(i));
   }
 
-  Loaded loaded{{}, Sources(path)};
+  Loaded loaded{{}, {path, {}}};
   read_all(document, loaded, errors);
   check_missing(loaded.sources, errors);
   fill_in(path, loaded.experiment);
@@ -117,18 +116,18 @@ void Errors::raise() const {
 
 const std::string& Sources::where(const std::string& key) const {
   const Location* location = find(key);
-  return location == nullptr ? file_ : location->where;
+  return location == nullptr ? file : location->where;
 }
 
 const Location* Sources::find(const std::string& key) const {
-  const auto found = locations_.find(key);
-  return found == locations_.end() ? nullptr : &found->second;
+  const auto found = locations.find(key);
+  return found == locations.end() ? nullptr : &found->second;
 }
 
 Location location_of(const Sources& sources, const std::string& key) {
   if (const Location* location = sources.find(key)) return *location;
-  Location location{.where = sources.file(), .value = "", .order = {0, 0}};
-  if (const Key* known = find_key(key); known != nullptr && !holds_options(*known) && !known->computed_default) {
+  Location location{.where = sources.file, .value = "", .order = {0, 0}};
+  if (const Key* known = find_key(key); known != nullptr && !known->holds_options() && !known->computed_default) {
     Experiment defaults;
     location.value = value_text(*known, defaults) + " (the default)";
   }
@@ -141,7 +140,7 @@ std::string error(const Sources& sources, const std::string& key, const std::str
 
 std::vector<std::string> unused_keys(const Experiment& experiment, const Sources& sources) {
   std::vector<std::string> names;
-  for (const auto& [name, location] : sources.locations()) {
+  for (const auto& [name, location] : sources.locations) {
     const Key* key = find_key(name);
     if (key != nullptr && key->user != nullptr && !key->user(experiment)) names.push_back(name);
   }

@@ -1,4 +1,4 @@
-#include "cli/config/text.hpp"
+#include "cli/config/experiment.hpp"
 
 #include <toml++/toml.h>
 

@@ -4,8 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <sstream>
-
-#include "cli/config/text.hpp"
+#include <utility>
 
 namespace ddprun::config {
 namespace {
@@ -49,7 +48,7 @@ bool is_list_of(ddprun_option_spec spec, const toml::node& node) {
 // Returns the error, or "".
 std::string node_error(const Key& key, const toml::node& node) {
   const std::string expected = "expected " + expectation(key);
-  if (holds_options(key)) return expected;
+  if (key.holds_options()) return expected;
   if (key.value.list != 0) return is_list_of(key.value, node) ? "" : expected;
   const std::string wrong = scalar_error(key.value, node);
   if (!wrong.empty()) return wrong;
@@ -118,13 +117,6 @@ struct Writer {
 
 constexpr std::size_t longest_text = 80;
 
-// Short, and without lists or tables.
-bool is_simple(const toml::array& list) {
-  return list.size() <= 8 && std::none_of(list.begin(), list.end(), [](const toml::node& element) {
-           return element.is_table() || element.is_array();
-         });
-}
-
 // Returns the error, or "".
 std::string read_option(const toml::node& node, std::string& value) {
   const auto text = scalar_text(node);
@@ -151,14 +143,12 @@ std::string value_text(const Key& key, Experiment& experiment) {
 
 std::string node_text(const toml::node& node) {
   if (node.is_table()) return "a table";
-  if (const toml::array* list = node.as_array()) {
-    if (!is_simple(*list)) return "a list";
-    std::string elements;
-    for (const toml::node& element : *list) elements += (elements.empty() ? "" : ", ") + node_text(element);
-    return "[" + elements + "]";
-  }
   std::ostringstream out;
-  if (const auto number = node.value_exact<double>()) {
+  if (const toml::array* list = node.as_array()) {
+    std::string before = "[";
+    for (const toml::node& element : *list) out << std::exchange(before, ", ") << node_text(element);
+    out << (list->empty() ? "[]" : "]");
+  } else if (const auto number = node.value_exact<double>()) {
     const std::string text = number_text(*number);  // toml++ would write 0.1 with 17 digits
     const bool looks_whole = text.find_first_not_of("-0123456789") == std::string::npos;
     out << text << (looks_whole ? ".0" : "");

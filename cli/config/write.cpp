@@ -3,14 +3,12 @@
 namespace ddprun::config {
 namespace {
 
-enum class Which { all, shared };
-
 // Pointers to members need an object that is not const: hence the copy.
-std::string written(Experiment experiment, Which which) {
+std::string written(Experiment experiment, bool shared) {
   std::string out, table;
   for (const Key& key : keys()) {
     if (key.table() != table) out += (out.empty() ? "[" : "\n[") + (table = key.table()) + "]\n";
-    if (which == Which::shared && key.per_host) continue;
+    if (shared && key.per_host) continue;
     const std::string value = value_text(key, experiment);
     if (!value.empty()) out += key.name() + " = " + value + "\n";
   }
@@ -20,13 +18,13 @@ std::string written(Experiment experiment, Which which) {
 }  // namespace
 
 std::string to_toml(const Experiment& experiment) {
-  return written(experiment, Which::all);
+  return written(experiment, /*shared=*/false);
 }
 
 std::string shared_toml(const Experiment& experiment) {
   Experiment shared = experiment;
   shared.comm.options = shared_options(shared.comm.options);
-  return written(shared, Which::shared);
+  return written(shared, /*shared=*/true);
 }
 
 Options shared_options(Options options) {

@@ -5,10 +5,10 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <map>
 #include <optional>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -28,13 +28,7 @@ inline CLI::Option* add_repeated(CLI::App& to, const std::string& name, std::vec
 
 // "KEY = VALUE" as "KEY=VALUE".
 inline std::string without_blanks(const std::string& text) {
-  const auto trimmed = [](const std::string& part) {
-    const std::size_t begin = part.find_first_not_of(" \t");
-    return begin == std::string::npos ? "" : part.substr(begin, part.find_last_not_of(" \t") + 1 - begin);
-  };
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos) return trimmed(text);
-  return trimmed(text.substr(0, equals)) + "=" + trimmed(text.substr(equals + 1));
+  return std::regex_replace(text, std::regex(R"(^\s*([^=]*?)\s*=\s*)"), "$1=");
 }
 
 // As add_repeated(), of arguments that are KEY=VALUE, with or without blanks around the '='.
@@ -167,23 +161,9 @@ inline std::string unknown_argument(const CLI::App& cli, const std::string& argu
   return text + did_you_mean(argument, more_words);
 }
 
-// "run is missing: give the folder of a run", by the description of the option; "" if there is no such option.
-inline std::string reason_of_missing(const CLI::App& command, const std::string& name) {
-  const CLI::Option* option = command.get_option_no_throw(name);
-  std::string what = option == nullptr ? "" : option->get_description();
-  if (what.empty()) return "";
-  what[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(what[0])));
-  return name + " is missing: give " + what.substr(0, std::min(what.find(". "), what.find_last_not_of('.') + 1));
-}
-
 // CLI11's message in plain words.
-inline std::string reason_of(const CLI::App& cli, const CLI::ParseError& error) {
-  const std::string text = error.what(), required = " is required";
-  if (text.ends_with(required)) {
-    const std::string name = text.substr(0, text.size() - required.size());
-    if (const std::string reason = reason_of_missing(chosen_command(cli), name); !reason.empty()) return reason;
-  }
-  const std::string unreadable = "Could not convert: ";
+inline std::string reason_of(const CLI::ParseError& error) {
+  const std::string text = error.what(), unreadable = "Could not convert: ";
   if (text.starts_with(unreadable)) return text.substr(unreadable.size()) + ": expected a number";
   if (text.starts_with(": ")) return text.substr(2);  // CLI11 does not name a hidden option
   if (text.ends_with(" missing")) return text.substr(0, text.find(':')) + ": its value is missing";
@@ -216,7 +196,7 @@ inline std::optional<ExitCode> parse(CLI::App& cli, int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return static_cast<ExitCode>(cli.exit(error));
     const std::vector<std::string> unknown = cli.remaining(true);
-    return refuse(cli, unknown.empty() ? reason_of(cli, error) : unknown_argument(cli, unknown[0]));
+    return refuse(cli, unknown.empty() ? reason_of(error) : unknown_argument(cli, unknown[0]));
   }
   return std::nullopt;
 }

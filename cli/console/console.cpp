@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "cli/console/table.hpp"
-#include "cli/console/units.hpp"
 
 namespace ddprun::console {
 namespace {

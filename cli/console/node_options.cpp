@@ -14,14 +14,6 @@ constexpr int kDefaultPort = 29500;  // torchrun's
   throw Error(ExitCode::usage, what);
 }
 
-void refuse_without_nnodes(const NodeOptions& options) {
-  const char* given = options.node_rank              ? "--node-rank"
-                      : !options.master_addr.empty() ? "--master-addr"
-                      : options.master_port          ? "--master-port"
-                                                     : nullptr;
-  if (given != nullptr) refuse(std::string(given) + " is for several nodes: give --nnodes too, or leave it out");
-}
-
 }  // namespace
 
 launch::Nodes nodes_of(const NodeOptions& options, bool insecure, std::chrono::milliseconds timeout) {
@@ -30,7 +22,10 @@ launch::Nodes nodes_of(const NodeOptions& options, bool insecure, std::chrono::m
   if (options.standalone && options.nnodes.value_or(1) > 1) refuse("--standalone is for one node; leave out --nnodes");
   nodes.count = options.nnodes.value_or(1);
   if (nodes.count == 1) {
-    if (!options.nnodes) refuse_without_nnodes(options);
+    if (!options.nnodes && (options.node_rank || options.master_port || !options.master_addr.empty())) {
+      refuse(
+          "--node-rank, --master-addr and --master-port are for several nodes: give --nnodes too, or leave them out");
+    }
     return nodes;
   }
   if (!options.node_rank) {

@@ -10,7 +10,7 @@
 
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 
 namespace ddprun::console {
 namespace {

@@ -1,6 +1,6 @@
 #include "cli/run/assembly.hpp"
 
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 #include "comm/plugin_backend.hpp"
 #include "data/datasets.hpp"
 #include "ddprun/error.hpp"

@@ -4,7 +4,6 @@
 #include <sstream>
 
 #include "cli/console/table.hpp"
-#include "cli/console/units.hpp"
 #include "cli/run/session.hpp"
 #include "cuda/driver.hpp"
 #include "train/device/cuda.hpp"
@@ -12,12 +11,7 @@
 namespace ddprun::run {
 namespace {
 
-using console::human_count;
-
-// several(), with thousands separators
-std::string counted(int64_t count, const char* thing) {
-  return human_count(count) + " " + thing + (count == 1 ? "" : "s");
-}
+using console::human_count, console::several;
 
 std::string wait_policy() {
   const char* policy = std::getenv("OMP_WAIT_POLICY");
@@ -51,10 +45,10 @@ std::string settings(const config::Loaded& loaded, const std::string& table, con
 }
 
 std::string data_of(const Assembly& assembly) {
-  std::string text = assembly.experiment().data.name + ", " + counted(assembly.train_samples(), "training sample");
+  std::string text = assembly.experiment().data.name + ", " + several(assembly.train_samples(), "training sample");
   const auto validation = static_cast<int64_t>(assembly.split.validation.size());
-  if (assembly.has_validation()) text += ", " + counted(validation, "validation sample");
-  if (assembly.has_test()) text += ", " + counted(assembly.data.test->size(), "test sample");
+  if (assembly.has_validation()) text += ", " + several(validation, "validation sample");
+  if (assembly.has_test()) text += ", " + several(assembly.data.test->size(), "test sample");
   return text + settings(assembly.loaded, "data", "; ");
 }
 
@@ -89,13 +83,13 @@ std::string device_of(const Assembly& assembly, int world, int64_t devices, int6
     return world == 1 ? text : text + " of rank 0";
   }
   text = train::device_text(assembly.device()) + ", ";
-  if (devices > 0) return text + counted(devices, "device") + " of " + counted(threads, "thread") + wait_policy();
-  return text + counted(threads, "thread") + " per rank" + wait_policy();
+  if (devices > 0) return text + several(devices, "device") + " of " + several(threads, "thread") + wait_policy();
+  return text + several(threads, "thread") + " per rank" + wait_policy();
 }
 
 std::string length_of(const config::Experiment::Train& train, int64_t steps_per_epoch) {
-  if (train.steps) return counted(*train.steps, "step") + ", an epoch has " + human_count(steps_per_epoch);
-  return counted(train.epochs.value_or(0), "epoch") + " of " + counted(steps_per_epoch, "step");
+  if (train.steps) return several(*train.steps, "step") + ", an epoch has " + human_count(steps_per_epoch);
+  return several(train.epochs.value_or(0), "epoch") + " of " + several(steps_per_epoch, "step");
 }
 
 }  // namespace
@@ -108,7 +102,7 @@ std::string banner(const Assembly& assembly, const train::DataLoader& loader, in
   for (const auto& parameter : assembly.model->module().parameters()) parameters += parameter.numel();
   console::Table table({{"", console::Align::left}, {"", console::Align::left}});
   table.row({"experiment", experiment.experiment.name + ", seed " + std::to_string(experiment.experiment.seed)});
-  table.row({"model", experiment.model.name + ", " + counted(parameters, "parameter")});
+  table.row({"model", experiment.model.name + ", " + several(parameters, "parameter")});
   table.row({"data", data_of(assembly)});
   table.row({"strategy", strategy_of(assembly, world)});
   table.row({"optimizer", optimizer_of(assembly, world)});

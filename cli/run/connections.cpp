@@ -1,7 +1,7 @@
 #include "cli/run/connections.hpp"
 
 #include "base/version.hpp"
-#include "cli/config/text.hpp"
+#include "cli/config/experiment.hpp"
 #include "cli/run/observers.hpp"
 #include "comm/plugin_backend.hpp"
 #include "ddp/group_state.hpp"

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "base/subprocess.hpp"
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 #include "cli/run/run.hpp"
 #include "cuda/driver.hpp"
 #include "ddprun/plugin/host_identity.hpp"

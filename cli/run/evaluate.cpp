@@ -2,13 +2,12 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "cli/config/text.hpp"
+#include "cli/config/experiment.hpp"
 #include "cli/console/console.hpp"
 #include "cli/run/devices.hpp"
 #include "cli/run/resume.hpp"
 #include "cli/run/run.hpp"
 #include "cli/run/training.hpp"
-#include "cli/run/training_data.hpp"
 #include "train/loop/training_loop.hpp"
 #include "train/tensor/weights.hpp"
 

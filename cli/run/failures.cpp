@@ -22,11 +22,6 @@ namespace ddprun::run {
 namespace {
 
 const Rendezvous* rendezvous_of_process = nullptr;
-std::atomic<const std::function<void()>*> after_report = nullptr;  // the crash may be in another thread
-
-void run_after_report() {
-  if (const auto* const action = after_report.load()) (*action)();
-}
 
 void report(const launch::World& world, const Crash& crash) {
   const std::string where = plugin_in(crash.stack);
@@ -35,7 +30,6 @@ void report(const launch::World& world, const Crash& crash) {
   const std::string signal = name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(crash.signal);
   log::error("rank " + std::to_string(world.rank) + " crashed with " + signal + (where.empty() ? "" : " in " + where) +
              "; its stack:\n" + text_of(crash.stack));
-  run_after_report();
 }
 
 // The library that threw the exception; "" if the stack does not show it.
@@ -58,7 +52,6 @@ std::string thrower_in(const std::vector<Frame>& stack) {
   Error error(code, "an exception that no code catches" + (where.empty() ? "" : ", in " + where) + ": " +
                         ddp::current_error().what());
   log::error(std::string(error.what()) + "; the stack:\n" + text_of(stack));
-  run_after_report();
   error = ddp::first_cause(*rendezvous_of_process, error);
   const ExitCode reported = launch::report_failure(error.code(), error.what());
   std::fflush(nullptr);
@@ -72,10 +65,6 @@ void report_crashes(const launch::World& world, const Rendezvous& rendezvous) {
   std::set_terminate(on_terminate);
   ::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of the file size then fails as on a full disk
   report_crashes([world](const Crash& crash) { report(world, crash); });
-}
-
-void after_crash(std::function<void()> action) {
-  after_report = new std::function<void()>(std::move(action));  // lives as long as the process
 }
 
 CollectivesFile::CollectivesFile(std::shared_ptr<const comm::FlightRecorder> recorder, const launch::World& world,

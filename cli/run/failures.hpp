@@ -22,9 +22,6 @@ namespace ddprun::run {
 // `rendezvous` must live as long as the process.
 void report_crashes(const launch::World& world, const Rendezvous& rendezvous);
 
-// `action` runs after such a report. Call it at most once.
-void after_crash(std::function<void()> action);
-
 // Writes the last collectives of this rank into the run folder: when the rank fails, and on SIGUSR2. If the launcher
 // asks for it with SIGUSR2, logs the innermost part of the training thread's stack, and appends all of it to the rank's
 // log file. The file is collectives-rank<N>.json (docs/reports.md). Call hold_usr2() before: the signal then

@@ -19,8 +19,7 @@ namespace fs = std::filesystem;
 const std::string kResume = "checkpoint.resume";
 // What rank 0 sends to the others: kFrom and a path, kEnd if the training is complete, or an error message.
 const std::string kFrom = "from ", kEnd = "end";
-constexpr uint64_t kSlowest = 1 << 20;  // bytes per second; a slower copy fails
-const std::string kCopies = "copies ";  // a rank that sends or receives; rank 0 appends the number of bytes
+constexpr auto kCopied = std::chrono::hours(24);  // on a slow network; a rank that fails ends the others
 
 // The newest whole commit of a run's folder, or of its folder of checkpoints (checkpoint::newest_whole). Removes what
 // dead writers left there. Throws Error(usage) that names the folder if it has no commit.
@@ -78,24 +77,13 @@ std::vector<std::string> files_of_commit(const std::string& path) {
   return files;
 }
 
-uint64_t size_of(const std::vector<std::string>& files) {
-  uint64_t bytes = 0;
-  std::error_code error;
-  for (const std::string& file : files) {
-    const auto size = fs::file_size(file, error);
-    if (!error) bytes += size;  // send_file() reports a file that cannot be read
-  }
-  return bytes;
-}
-
 // Copies rank 0's commit (the model file and the states of all ranks) through the store to each host that does not have
 // it. `path`: of the model file, on this host. Collective. Throws Error(failure) for a file that cannot be read or
 // written, and as Store.
 void copy_commit(const std::string& path, const launch::World& world, Store& store, std::chrono::milliseconds timeout) {
   const bool lacks = world.rank != 0 && !fs::exists(path);
   const bool copies = world.rank == 0 || (lacks && world.local_rank == 0);
-  const uint64_t bytes = world.rank == 0 ? size_of(files_of_commit(path)) : 0;
-  const std::string mine = copies ? kCopies + std::to_string(bytes) : "";
+  const std::string mine = copies ? "copies" : "";
   const auto all = store.allgather("who has the checkpoint", world.rank, world.size, mine, timeout);
   const auto is_copier = [](const std::string& text) { return !text.empty(); };
   const auto copiers = static_cast<int>(std::count_if(all.begin(), all.end(), is_copier));
@@ -119,9 +107,7 @@ void copy_commit(const std::string& path, const launch::World& world, Store& sto
     fs::create_directories(folder);
     for (std::string name; !(name = pass("")).empty();) receive_file((folder / name).string(), pass);
   }
-  // A rank that does not copy waits here for the others, on a slow network for minutes.
-  const auto seconds = std::stoull(all.front().substr(kCopies.size())) / kSlowest;
-  store.allgather("the checkpoint is here", world.rank, world.size, "", timeout + std::chrono::seconds(seconds));
+  store.allgather("the checkpoint is here", world.rank, world.size, "", kCopied);
 }
 
 }  // namespace

@@ -130,10 +130,4 @@ ExitCode LauncherLink::stop_requested() const {
   return table_ != nullptr && table_->stop_requested() ? ExitCode::terminated : ExitCode::ok;
 }
 
-std::string LauncherLink::where() const {
-  std::string text = "step " + std::to_string(progress_.step) + " phase " + name_of(progress_.phase);
-  if (progress_.bucket >= 0) text += " bucket " + std::to_string(progress_.bucket);
-  return text;
-}
-
 }  // namespace ddprun::run

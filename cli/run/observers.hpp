@@ -66,7 +66,7 @@ class LauncherLink final : public train::Observer {
   ExitCode stop_requested() const;
 
   // The current step and phase for error messages: "step 57 phase backward".
-  std::string where() const;
+  std::string where() const { return launch::text(progress_); }
 
  private:
   const int local_rank_;

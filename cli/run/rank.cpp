@@ -2,7 +2,7 @@
 #include <cstdlib>
 
 #include "base/log.hpp"
-#include "cli/config/text.hpp"
+#include "cli/config/experiment.hpp"
 #include "cli/console/console.hpp"
 #include "cli/run/between_hosts.hpp"
 #include "cli/run/devices.hpp"
@@ -136,7 +136,6 @@ ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin:
     if (const std::string text = how_to_resume(run_dir); !text.empty()) log::always(text);
   };
   const bool prints_it = world.rank == 0 && world.job_dir.empty();  // otherwise our launcher prints it, after a failure
-  if (prints_it) after_crash(print_how_to_resume);
   record::Summary summary;
   try {
     summary = fit(*session, connections, world, folder, recorder, collectives);

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "base/version.hpp"
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 #include "train/loop/position.hpp"
 #include "train/tensor/weights.hpp"
 

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "base/file.hpp"
-#include "cli/config/text.hpp"
+#include "cli/config/experiment.hpp"
 #include "cli/run/run.hpp"
 #include "data/datasets.hpp"
 #include "record/run_dir.hpp"

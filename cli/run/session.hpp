@@ -9,7 +9,7 @@
 #include "cli/run/connections.hpp"
 #include "cli/run/observers.hpp"
 #include "cli/run/run_folder.hpp"
-#include "cli/run/training_data.hpp"
+#include "cli/run/training.hpp"
 #include "record/recorder.hpp"
 #include "train/loop/agreement.hpp"
 #include "train/loop/checkpointing.hpp"

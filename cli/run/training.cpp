@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "cli/config/text.hpp"
-#include "cli/console/units.hpp"
+#include "cli/config/experiment.hpp"
+#include "cli/console/table.hpp"
 #include "ddp/group_state.hpp"
 #include "ddprun/sync_batch_norm.hpp"
 #include "ddprun/zero.hpp"

@@ -1,4 +1,3 @@
-#include "cli/run/training_data.hpp"
 
 #include <algorithm>
 
@@ -53,19 +52,16 @@ void refuse_empty_epochs(const Assembly& assembly, int world) {
                                 std::to_string(batch) + "; use \"pad\" or \"exact\", or a smaller data.batch_size"));
 }
 
-// Of positions in the samples that are trained on.
+// Of positions in the samples that are trained on. In a world of one, the distributed sampler is a sequential or a
+// random one.
 SamplerOf position_samplers(const Assembly& assembly, int world) {
   const config::Experiment& experiment = assembly.experiment();
   const auto& data = experiment.data;
-  const auto seed = static_cast<uint64_t>(experiment.experiment.seed);
-  const int64_t samples = assembly.train_samples();
-  if (data.sampler == "distributed" || (data.sampler == "auto" && experiment.strategy.kind == "ddp")) {
-    return [=, shuffle = data.shuffle, last = last_of(experiment)](int rank) {
-      return data::distributed_sampler(samples, rank, world, seed, shuffle, last);
-    };
-  }
-  const bool random = data.sampler == "random" || (data.sampler == "auto" && data.shuffle);
-  return [=](int) { return data::distributed_sampler(samples, 0, 1, seed, random, Last::pad); };
+  const bool shuffle = data.sampler == "random" || (data.sampler != "sequential" && data.shuffle);
+  return [world, shuffle, seed = static_cast<uint64_t>(experiment.experiment.seed), samples = assembly.train_samples(),
+          last = last_of(experiment)](int rank) {
+    return data::distributed_sampler(samples, rank, world, seed, shuffle, last);
+  };
 }
 
 SamplerOf train_samplers(const Assembly& assembly, int world) {

@@ -86,13 +86,10 @@ TEST_CASE("the help of every tool that loads plugins says where they are searche
   }
 }
 
-TEST_CASE("--version prints the versions of ddprun, Torch, the compiler, and each plugin's library") {
+TEST_CASE("--version prints the versions of ddprun, Torch and the compiler") {
   const auto result = Workplace().ddprun({"--version"});
   CHECK(result.code == 0);
-  CHECK_MESSAGE(!contains(result.out, "()"), result.out);  // shm has no library
-  for (const char* line : {"ddprun \\d+\\.\\d+\\.\\d+", "torch \\d+\\.\\d+\\.\\d+.*", "compiler .*\\d+\\.\\d+.*",
-                           "plugin comm gloo \\S+ \\(gloo \\d.*\\)", "plugin model linear \\S+ \\(torch \\d.*\\)",
-                           "plugin model simplenet \\S+ \\(torch \\d.*\\)"}) {
+  for (const char* line : {"ddprun \\d+\\.\\d+\\.\\d+", "torch \\d+\\.\\d+\\.\\d+.*", "compiler .*\\d+\\.\\d+.*"}) {
     CHECK_MESSAGE(count_lines(result.out, line) == 1, line);
   }
 }
@@ -101,8 +98,8 @@ TEST_CASE("plugins lists kind, name, versions, description and path; with --verb
   const auto result = Workplace().ddprun({"plugins", "--verbose"});
   CHECK(result.code == 0);
   for (const char* line :
-       {"kind +name +version +library +about +path", "comm +gloo .*ring tree.*/libddprun_comm_gloo.so",
-        "model +linear .*/libddprun_model_linear.so",
+       {"kind +name +version +library +about +path", "comm +gloo +\\S+ +gloo \\d.*ring tree.*/libddprun_comm_gloo.so",
+        "model +linear +\\S+ +torch \\d.*/libddprun_model_linear.so",
         "comm.options of gloo:", "  interface +a string +- +the network interface .*",
         "model.options of simplenet:", "  hidden +an integer from 1 to 1000000 +256 +width .*",
         "model.options of linear: none", "data.options of mnist:", "  std +a list of numbers from 1e-6 to 1e6 +1 .*"}) {
@@ -136,7 +133,6 @@ TEST_CASE("plugins lists those in the user's own folder, and says which one anot
                                   "looked in " + own + ", " + folder.string() + ", /usr/local/lib/ddprun/v1.*"}) {
     CHECK_MESSAGE(count_lines(result.out, line) == 1, line << " in " << result.out);
   }
-  CHECK(count_lines(place.ddprun({"--version"}).out, "plugin comm gloo.*") == 1);
 }
 
 TEST_CASE("output that a full stdout does not take ends with 1 and one line") {

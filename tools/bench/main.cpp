@@ -1,7 +1,7 @@
 // ddprun-bench: measures the collectives of communication plugins.
 #include <chrono>
 
-#include "cli/config/text.hpp"
+#include "cli/config/experiment.hpp"
 #include "cli/console/command_line.hpp"
 #include "cli/console/program.hpp"
 #include "launch/job_folder.hpp"

@@ -10,7 +10,6 @@
 
 #include "base/text.hpp"
 #include "cli/console/table.hpp"
-#include "cli/console/units.hpp"
 #include "comm/plugin_backend.hpp"
 #include "cuda/driver.hpp"
 #include "ddprun/plugin/tuning.hpp"

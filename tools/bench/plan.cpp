@@ -8,8 +8,7 @@
 #include <utility>
 
 #include "cli/config/experiment.hpp"
-#include "cli/config/text.hpp"
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 #include "comm/plugin_backend.hpp"
 #include "cuda/driver.hpp"
 #include "ddprun/error.hpp"

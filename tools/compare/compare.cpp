@@ -12,7 +12,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
-#include "cli/config/text.hpp"
+#include "cli/config/experiment.hpp"
 #include "tools/compare/comparison.hpp"
 #include "tools/compare/output.hpp"
 #include "tools/compare/runner.hpp"

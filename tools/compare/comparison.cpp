@@ -6,7 +6,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 #include "tools/compare/figures.hpp"
 #include "tools/compare/variant.hpp"
 #include "tools/lib/statistics.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/text.hpp"
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 #include "ddprun/error.hpp"
 #include "tools/compare/statistics.hpp"
 #include "tools/lib/statistics.hpp"

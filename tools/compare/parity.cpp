@@ -7,7 +7,7 @@
 #include <functional>
 #include <limits>
 
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 
 namespace ddprun::compare {
 namespace {

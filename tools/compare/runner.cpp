@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "base/log.hpp"
-#include "cli/config/text.hpp"
-#include "cli/console/units.hpp"
+#include "cli/config/experiment.hpp"
+#include "cli/console/table.hpp"
 #include "record/run_dir.hpp"
 #include "tools/compare/statistics.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 #include "tools/report/runs.hpp"
 
 namespace ddprun::compare {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 #include "tools/lib/process.hpp"
 
 namespace ddprun::compare {

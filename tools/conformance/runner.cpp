@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "base/log.hpp"
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 #include "cuda/driver.hpp"
 #include "ddprun/error.hpp"
 #include "testing/hosts.hpp"

@@ -15,7 +15,7 @@
 #include "base/unique_fd.hpp"
 #include "cli/console/program.hpp"
 #include "cli/console/progress_bar.hpp"
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 #include "ddprun/error.hpp"
 #include "tools/data/fetch.hpp"
 #include "tools/lib/process.hpp"

@@ -9,7 +9,6 @@
 
 #include "cli/config/experiment.hpp"
 #include "cli/console/table.hpp"
-#include "cli/console/units.hpp"
 #include "data/datasets.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/words.hpp"

@@ -8,7 +8,6 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "cli/console/table.hpp"
-#include "cli/console/units.hpp"
 #include "ddprun/plugin/words.hpp"
 #include "tools/lib/statistics.hpp"
 

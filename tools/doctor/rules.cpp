@@ -7,7 +7,7 @@
 #include <cmath>
 #include <map>
 
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 
 namespace ddprun::doctor {
 namespace {

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "cli/console/table.hpp"
-#include "cli/console/units.hpp"
 #include "tools/doctor/peers.hpp"
 
 namespace ddprun::doctor {

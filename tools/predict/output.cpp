@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/console/table.hpp"
-#include "cli/console/units.hpp"
 #include "tools/lib/statistics.hpp"
 #include "tools/report/chart.hpp"
 

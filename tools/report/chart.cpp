@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 #include "tools/lib/statistics.hpp"
 #include "tools/report/page.hpp"
 

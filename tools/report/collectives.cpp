@@ -9,7 +9,7 @@
 #include <ctime>
 
 #include "base/text.hpp"
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 
 namespace ddprun::report {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 #include "tools/report/chart.hpp"
 
 namespace ddprun::report {

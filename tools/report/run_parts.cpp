@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 #include "tools/lib/statistics.hpp"
 #include "tools/report/runs.hpp"
 

@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "cli/config/text.hpp"
-#include "cli/console/units.hpp"
+#include "cli/config/experiment.hpp"
+#include "cli/console/table.hpp"
 #include "tools/lib/statistics.hpp"
 #include "tools/report/runs.hpp"
 

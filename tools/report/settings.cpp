@@ -14,7 +14,7 @@ std::map<std::string, std::vector<std::string>> differing_settings(const std::ve
     config::Sources all;
     for (const auto& [key, value] : config::key_values(experiment)) {
       settings[key].push_back(value.empty() ? "not given" : value);
-      all.note(key, {});
+      all.locations[key] = {};
     }
     for (const std::string& key : config::unused_keys(experiment, all)) settings[key].back() = kNotUsed;
   }

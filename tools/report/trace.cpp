@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::report {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "cli/config/text.hpp"
-#include "cli/console/units.hpp"
+#include "cli/config/experiment.hpp"
+#include "cli/console/table.hpp"
 #include "comm/declared.hpp"
 #include "ddprun/plugin/words.hpp"
 #include "plugin/registry.hpp"

@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "cli/config/experiment.hpp"
-#include "cli/config/text.hpp"
 #include "comm/bucket_plan.hpp"
 #include "tools/lib/statistics.hpp"
 

@@ -9,7 +9,6 @@
 #include <ranges>
 
 #include "cli/console/table.hpp"
-#include "cli/console/units.hpp"
 #include "ddprun/error.hpp"
 #include "record/run_dir.hpp"
 #include "tools/lib/process.hpp"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/config/text.hpp"
+#include "cli/config/experiment.hpp"
 #include "tools/compare/runner.hpp"
 #include "tools/compare/variant.hpp"
 

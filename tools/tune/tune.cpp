@@ -8,7 +8,7 @@
 
 #include "base/file.hpp"
 #include "base/version.hpp"
-#include "cli/config/text.hpp"
+#include "cli/config/experiment.hpp"
 #include "tools/compare/variant.hpp"
 
 namespace ddprun::tune {

@@ -12,16 +12,16 @@ TEST_CASE("an error found later names the key's location and value") {
   const config::Sources sources =
       load_text("[comm]\nalgorithm = \"rign\"\noptions.speed = 3" + required, {"comm.backend=glo"}).sources;
   CHECK(config::error(sources, "comm.algorithm", expected_one_of("rign", {"auto", "ring", "tree"})) ==
-        sources.file() +
+        sources.file +
             ":2:13: comm.algorithm = \"rign\": expected \"auto\", \"ring\" or \"tree\" (did you mean \"ring\"?)");
   CHECK(config::error(sources, "comm.options.speed", "unknown") ==
-        sources.file() + ":3:17: comm.options.speed = 3: unknown");
+        sources.file + ":3:17: comm.options.speed = 3: unknown");
   CHECK(config::error(sources, "comm.backend", "not found") ==
         "--set comm.backend=glo: comm.backend = \"glo\": not found");
   CHECK(config::error(sources, "launch.nproc", "too few") ==
-        sources.file() + ": launch.nproc = 1 (the default): too few");
-  CHECK(config::error(sources, "data.root", "needed") == sources.file() + ": data.root: needed");
-  CHECK(config::error(sources, "model.options.depth", "needed") == sources.file() + ": model.options.depth: needed");
+        sources.file + ": launch.nproc = 1 (the default): too few");
+  CHECK(config::error(sources, "data.root", "needed") == sources.file + ": data.root: needed");
+  CHECK(config::error(sources, "model.options.depth", "needed") == sources.file + ": model.options.depth: needed");
 }
 
 TEST_CASE("keys that the strategy or the optimizer does not use are named") {

@@ -24,7 +24,7 @@ TEST_CASE(
   expected.model.name = "linear";
   expected.data.name = "linear";
   expected.train.epochs = 1;
-  CHECK(loaded.experiment == expected);
+  CHECK(config::to_toml(loaded.experiment) == config::to_toml(expected));
 }
 
 TEST_CASE("every kind of value reaches its member") {
@@ -110,10 +110,10 @@ TEST_CASE("a file with a byte order mark and Windows line ends loads") {
 TEST_CASE("sources know where each key is set, and which keys are not set") {
   const config::Sources sources =
       load_text("[comm]\n  algorithm = \"ring\"\n  options.interface = \"lo\"" + required, {"comm.timeout=5s"}).sources;
-  CHECK(sources.where("comm.algorithm") == sources.file() + ":2:15");
-  CHECK(sources.where("comm.options.interface") == sources.file() + ":3:23");
+  CHECK(sources.where("comm.algorithm") == sources.file + ":2:15");
+  CHECK(sources.where("comm.options.interface") == sources.file + ":3:23");
   CHECK(sources.where("comm.timeout") == "--set comm.timeout=5s");
-  CHECK(sources.where("comm.backend") == sources.file());
+  CHECK(sources.where("comm.backend") == sources.file);
   CHECK(sources.given("comm.algorithm"));
   CHECK(sources.given("comm.timeout"));
   CHECK_FALSE(sources.given("comm.backend"));
@@ -146,45 +146,14 @@ TEST_CASE("a relative path in a file is relative to the file's folder, and one o
   CHECK(config::load("exp.toml", {}).experiment.data.root == "../data");
 }
 
-TEST_CASE("a pipe is read once, and can be loaded again; its paths are relative to the current folder") {
-  const auto loaded_twice = [](const std::string& path) {
-    const config::Loaded first = config::load(path, {"train.epochs=2"});
-    CHECK(first.experiment.data.root == "data");
-    CHECK(config::load(path, {"train.epochs=2"}).experiment == first.experiment);
-    ::unsetenv("DDPRUN_CONFIG_KEPT");
-  };
+TEST_CASE("paths in a config from a pipe are relative to the current folder") {
   const std::string text = testing::required + "root = 'data'\n";
   int ends[2];
   REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
   REQUIRE(::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   ::close(ends[1]);
-  const std::string path = "/dev/fd/" + std::to_string(ends[0]);
-  loaded_twice(path);
-  try {
-    config::load(path, {});
-    FAIL("an empty pipe was loaded");
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::usage);
-    CHECK(std::string(error.what()).starts_with(path + ": is empty; "));
-  }
+  CHECK(config::load("/dev/fd/" + std::to_string(ends[0]), {}).experiment.data.root == "data");
   ::close(ends[0]);
-}
-
-TEST_CASE("a FIFO is read once too, and errors name it") {
-  const testing::TempDir dir;
-  const std::string path = (dir.path() / "exp.toml").string();
-  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
-  std::thread writer([&] { std::ofstream(path) << "nonsense = 1" << testing::required; });
-  for (int time = 0; time < 2; ++time) {
-    try {
-      config::load(path, {});
-      FAIL("loaded");
-    } catch (const Error& error) {
-      CHECK(std::string(error.what()).starts_with(path + ":1:1: nonsense: "));
-    }
-  }
-  writer.join();
-  ::unsetenv("DDPRUN_CONFIG_KEPT");
 }
 
 TEST_CASE("the ranks compare whether they have a tuning table, and not its path; some options may differ") {

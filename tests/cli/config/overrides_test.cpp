@@ -89,7 +89,7 @@ TEST_CASE("an error shows a float as TOML, also if it is a whole number, in the 
         "exp.toml:1:16: launch.nproc = 2.0: expected an integer from 1 to 1024 or \"auto\"");
   const config::Loaded options = load_text("comm.options = { lanes = 1.50e1 }" + required);
   CHECK(config::error(options.sources, "comm.options.lanes", "no") ==
-        options.sources.file() + ":1:26: comm.options.lanes = 15.0: no");
+        options.sources.file + ":1:26: comm.options.lanes = 15.0: no");
 }
 
 TEST_CASE("an override that another option makes is shown as that option") {

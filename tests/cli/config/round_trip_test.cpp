@@ -143,7 +143,7 @@ TEST_CASE("an experiment that is written and loaded again is the same") {
     const std::string text = config::to_toml(written);
     RC_LOG() << text;
     RC_ASSERT(testing::errors_of(text) == "");
-    RC_ASSERT(testing::load_text(text).experiment == written);
+    RC_ASSERT(config::to_toml(testing::load_text(text).experiment) == text);
   }));
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("a fraction and a number of validation samples are written as they are
   for (const std::string value : {"0", "0.1", "1e-9", "1", "100000", "1099511627776"}) {
     const config::Experiment loaded = testing::load_text(testing::required, {"data.validation=" + value}).experiment;
     CHECK(loaded.data.validation == std::stod(value));
-    CHECK(testing::load_text(config::to_toml(loaded)).experiment == loaded);
+    CHECK(config::to_toml(testing::load_text(config::to_toml(loaded)).experiment) == config::to_toml(loaded));
   }
 }
 
@@ -165,7 +165,7 @@ TEST_CASE("a written experiment has every key, and of epochs and steps only the 
   const config::Loaded loaded = testing::load_text(
       config::to_toml(testing::load_text("train.steps = 9" + testing::required, {"comm.options.a=1"}).experiment));
   for (const config::Key& key : config::keys()) {
-    if (config::holds_options(key)) continue;
+    if (key.holds_options()) continue;
     CHECK_MESSAGE(loaded.sources.given(key.path) == (key.path != "train.epochs"), key.path);
   }
   CHECK(loaded.experiment.comm.options == config::Options{{"a", "1"}});

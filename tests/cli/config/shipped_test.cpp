@@ -91,7 +91,7 @@ TEST_CASE("the configs of a model differ only in how they are distributed") {
     e.launch = single.launch;
     e.comm = single.comm;
     e.strategy = single.strategy;
-    CHECK(e == single);
+    CHECK(config::to_toml(e) == config::to_toml(single));
   }
 }
 

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "cli/console/units.hpp"
+#include "cli/console/table.hpp"
 
 using namespace ddprun::console;
 
@@ -81,8 +81,8 @@ TEST_CASE("a percentage has the decimals that are asked for") {
   CHECK(percent(1, 0) == "100 %");
 }
 
-TEST_CASE("several things are plural, without thousands separators") {
+TEST_CASE("several things are plural") {
   CHECK(several(0, "step") == "0 steps");
   CHECK(several(1, "step") == "1 step");
-  CHECK(several(60000, "step") == "60000 steps");
+  CHECK(several(60000, "step") == "60,000 steps");
 }

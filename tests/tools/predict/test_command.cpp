@@ -87,7 +87,7 @@ TEST_CASE("what a user gets wrong is one line, with exit code 2") {
     CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
   };
   check({run}, "--bench");
-  check({"--bench", "bench.json"}, "run is missing: give the folder of a run");
+  check({"--bench", "bench.json"}, "run is required");
   check({"nowhere", "--bench", "bench.json"}, "nowhere: no folder of a run");
   check({run, "--bench", "nowhere.json"}, "nowhere.json: No such file or directory");
   check({run, "--bench", "sweep.json"}, "sweep.json: not a file of `ddprun bench --json`");
