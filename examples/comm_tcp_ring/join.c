@@ -68,9 +68,14 @@ static ddprun_status accept_previous(ddprun_comm* comm, uint64_t secret, int64_t
     if (status != DDPRUN_OK) return status;
     comm->previous = accept4(comm->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (comm->previous < 0) continue; /* it has closed meanwhile */
-    status = wait_for(comm, comm->previous, POLLIN, deadline, "the first bytes of rank", comm->previous_rank);
-    if (status != DDPRUN_OK) return status;
     uint64_t got = 0;
+    const int all = sizeof got, one = 1;
+    setsockopt(comm->previous, SOL_SOCKET, SO_RCVLOWAT, &all, sizeof all); /* poll waits for all of the secret */
+    const int64_t patience = ring_now_ms() + 1000;                         /* a stranger may say nothing */
+    status = wait_for(comm, comm->previous, POLLIN, patience < deadline ? patience : deadline, "the secret of rank",
+                      comm->previous_rank);
+    if (status == DDPRUN_ABORTED) return status;
+    setsockopt(comm->previous, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof one);
     if (recv(comm->previous, &got, sizeof got, MSG_DONTWAIT) == sizeof got && got == secret) return DDPRUN_OK;
     close(comm->previous); /* a stranger */
     comm->previous = -1;

@@ -52,18 +52,18 @@ finish() {
 }
 
 if [[ $mode == asan ]]; then
-  for name in comm_tcp_ring comm_shm_direct; do
+  for name in comm_tcp_ring comm_tcp_direct comm_shm_direct; do
     start example "$name" gcc '-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all' "$full"
   done
   finish
   exit 0
 fi
 
-for name in model_lenet comm_tcp_ring comm_shm_direct dataset_csv; do
+for name in model_lenet comm_tcp_ring comm_tcp_direct comm_shm_direct dataset_csv; do
   start example "$name" gcc '-Wall -Wextra -Werror' "$full"
 done
 if command -v clang++ >/dev/null; then
-  for name in model_lenet comm_tcp_ring comm_shm_direct dataset_csv; do
+  for name in model_lenet comm_tcp_ring comm_tcp_direct comm_shm_direct dataset_csv; do
     start example "$name" clang '-Wall -Wextra -Werror' "$short"
   done
 else

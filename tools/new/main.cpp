@@ -42,8 +42,8 @@ std::string is_name(const std::string& text) {
 
 Words substitutions(const Arguments& arguments, const std::string& prefix) {
   const bool comm = arguments.kind == "comm", model = arguments.kind == "model", c = arguments.language == "c";
-  // First the names of the examples that a backend in C and a model begin with: a user's name may contain one.
-  return {{model ? "lenet" : "tcp_ring", arguments.name},
+  // First the name of the example that the project begins with: a user's name may contain it.
+  return {{model ? "lenet" : c ? "tcp_ring" : "tcp_direct", arguments.name},
           {"@NAME@", arguments.name},
           {"@KIND@", arguments.kind},
           {"@WHAT@", comm    ? "communication backend"

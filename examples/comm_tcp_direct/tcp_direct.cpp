@@ -1,9 +1,10 @@
-// @NAME@: collectives over TCP. Each rank has a connection to every other rank and sends its data to all of them
+// tcp_direct: collectives over TCP. Each rank has a connection to every other rank and sends its data to all of them
 // ("direct"); an allreduce adds what it has received in the order of the ranks, so all ranks get the same bits.
 // The contract is in ddprun/plugin/comm_plugin.h. Replace the transport by yours.
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -34,6 +35,16 @@ struct Transfer {
   std::size_t to_send = 0;
   char* recv = nullptr;
   std::size_t to_recv = 0;
+};
+
+// Where a rank listens. Who connects says the listener's secret first, so a stranger is recognised.
+struct Place {
+  sockaddr_in address{};
+  uint64_t secret = 0;
+};
+struct Greeting {
+  uint64_t secret = 0;
+  int64_t rank = -1;
 };
 
 // a becomes the reduction of a and b. Integers wrap, so they are added without a sign.
@@ -75,7 +86,7 @@ class Backend final : public ddprun::CommBackend {
   ddprun::Work broadcast(const ddprun::Collective& call) override {
     auto* data = static_cast<char*>(call.recv);
     const std::size_t bytes = call.count * ddprun::size_of(call.dtype);
-    exchange([&](int peer) {
+    exchange(deadline(), [&](int peer) {
       if (rank() == call.root) return Transfer{.send = data, .to_send = bytes};
       return peer == call.root ? Transfer{.recv = data, .to_recv = bytes} : Transfer{};
     });
@@ -87,13 +98,15 @@ class Backend final : public ddprun::CommBackend {
     auto* all = static_cast<char*>(call.recv);
     const std::size_t bytes = call.count * ddprun::size_of(call.dtype);
     if (bytes > 0 && mine != all + rank() * bytes) std::memcpy(all + rank() * bytes, mine, bytes);
-    exchange([&](int peer) { return Transfer{mine, bytes, bytes == 0 ? nullptr : all + peer * bytes, bytes}; });
+    exchange(deadline(), [&](int peer) {
+      return Transfer{mine, bytes, bytes == 0 ? nullptr : all + peer * bytes, bytes};
+    });
     return {*this, done_};
   }
 
   ddprun::Work barrier() override {
     const char byte = 0;
-    exchange([&](int peer) { return Transfer{&byte, 1, &scratch_[static_cast<std::size_t>(peer)], 1}; });
+    exchange(deadline(), [&](int peer) { return Transfer{&byte, 1, &scratch_[static_cast<std::size_t>(peer)], 1}; });
     return {*this, done_};
   }
 
@@ -105,11 +118,12 @@ class Backend final : public ddprun::CommBackend {
     const auto* send = static_cast<const T*>(call.send);
     auto* recv = static_cast<T*>(call.recv);
     constexpr std::size_t kMost = kPiece / sizeof(T);
+    const auto end = deadline();  // of all pieces together
     for (std::size_t first = 0; first < call.count; first += kMost) {
       const std::size_t count = std::min(kMost, call.count - first);
       const std::size_t bytes = count * sizeof(T);
       const auto* mine = reinterpret_cast<const char*>(send + first);
-      exchange([&](int peer) { return Transfer{mine, bytes, of(peer), bytes}; });
+      exchange(end, [&](int peer) { return Transfer{mine, bytes, of(peer), bytes}; });
       std::memcpy(of(rank()), mine, bytes);
       T* result = recv + first;
       std::memcpy(result, of(0), bytes);
@@ -120,6 +134,7 @@ class Backend final : public ddprun::CommBackend {
     }
     return {*this, done_};
   }
+  Clock::time_point deadline() const { return Clock::now() + host_.deadline(); }
   char* of(int peer) { return scratch_.data() + kPiece * static_cast<std::size_t>(peer); }
 
   [[noreturn]] static void lost(int peer) {
@@ -139,8 +154,7 @@ class Backend final : public ddprun::CommBackend {
 
   // Carries out the transfers with all peers at the same time.
   template <typename Function>
-  void exchange(Function transfer_with) {
-    const auto deadline = Clock::now() + host_.deadline();
+  void exchange(Clock::time_point deadline, Function transfer_with) {
     std::vector<Transfer> transfers(peers_.size());
     for (int peer = 0; peer < size(); ++peer) {
       if (peer != rank()) transfers[static_cast<std::size_t>(peer)] = transfer_with(peer);
@@ -184,11 +198,12 @@ class Backend final : public ddprun::CommBackend {
     }
   }
 
-  // Connects to the lower ranks and accepts the higher ones. Each says its rank first.
+  // Connects to the lower ranks and accepts the higher ones.
   void connect_all() {
     if (size() == 1) return;
-    const auto deadline = Clock::now() + host_.deadline();
-    sockaddr_in address{};
+    const auto end = deadline();
+    Place own;
+    sockaddr_in& address = own.address;
     address.sin_family = AF_INET;
     const std::string host = host_.address().empty() ? "127.0.0.1" : host_.address();
     if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) {
@@ -197,15 +212,14 @@ class Backend final : public ddprun::CommBackend {
     listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     socklen_t length = sizeof address;
     if (listener_ < 0 || bind(listener_, reinterpret_cast<sockaddr*>(&address), length) != 0 ||
-        listen(listener_, size()) != 0 || getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+        listen(listener_, size()) != 0 || getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &length) != 0 ||
+        getrandom(&own.secret, sizeof own.secret, 0) != sizeof own.secret) {
       failed("cannot listen at " + host);
     }
-    std::vector<sockaddr_in> addresses(peers_.size());
-    host_.allgather(&address, sizeof address, addresses.data());
-    for (int peer = 0; peer < rank(); ++peer) {
-      peers_[static_cast<std::size_t>(peer)] = connected(peer, addresses[static_cast<std::size_t>(peer)], deadline);
-    }
-    for (int missing = size() - 1 - rank(); missing > 0; --missing) accept_one(deadline);
+    std::vector<Place> places(peers_.size());
+    host_.allgather(&own, sizeof own, places.data());
+    for (int peer = 0; peer < rank(); ++peer) connect_to(peer, places[static_cast<std::size_t>(peer)], end);
+    for (int missing = size() - 1 - rank(); missing > 0;) missing -= accept_one(own.secret, end) ? 1 : 0;
     for (const int peer : peers_) {
       const int on = 1;
       if (peer >= 0) setsockopt(peer, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -214,23 +228,23 @@ class Backend final : public ddprun::CommBackend {
     listener_ = -1;
   }
 
-  int connected(int peer, const sockaddr_in& address, Clock::time_point deadline) {
+  void connect_to(int peer, const Place& place, Clock::time_point deadline) {
     const int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (made < 0) failed("cannot make a socket");
     peers_[static_cast<std::size_t>(peer)] = made;  // close_all() closes it if something fails below
-    int error = connect(made, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
+    int error = connect(made, reinterpret_cast<const sockaddr*>(&place.address), sizeof place.address) == 0 ? 0 : errno;
     if (error == EINPROGRESS) {
       std::vector<pollfd> descriptors{{made, POLLOUT, 0}};
       while (descriptors[0].revents == 0) wait_for(descriptors, deadline, "connecting to rank " + std::to_string(peer));
       socklen_t length = sizeof error;
       getsockopt(made, SOL_SOCKET, SO_ERROR, &error, &length);
     }
-    const int32_t own = rank();
-    if (error != 0 || send(made, &own, sizeof own, MSG_NOSIGNAL) != sizeof own) lost(peer);
-    return made;
+    const Greeting greeting{place.secret, rank()};
+    if (error != 0 || send(made, &greeting, sizeof greeting, MSG_NOSIGNAL) != sizeof greeting) lost(peer);
   }
 
-  void accept_one(Clock::time_point deadline) {
+  // False: something other than a rank has connected, and was turned away.
+  bool accept_one(uint64_t secret, Clock::time_point deadline) {
     const std::string what = "waiting for the connections of other ranks";
     int made = -1;
     while ((made = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) < 0) {
@@ -240,16 +254,22 @@ class Backend final : public ddprun::CommBackend {
     }
     int& own = peers_[static_cast<std::size_t>(rank())];
     own = made;  // close_all() closes it if something fails below
-    int32_t peer = -1;
-    while (recv(made, &peer, sizeof peer, MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EINTR)) {
-      std::vector<pollfd> descriptors{{made, POLLIN, 0}};
-      wait_for(descriptors, deadline, what);
-    }
-    if (peer <= rank() || peer >= size() || socket_of(peer) >= 0) {
-      throw CommError(CommStatus::internal, "something other than a rank has connected");
-    }
-    peers_[static_cast<std::size_t>(peer)] = made;
+    Greeting greeting;
+    const int all = sizeof greeting, one = 1;
+    setsockopt(made, SOL_SOCKET, SO_RCVLOWAT, &all, sizeof all);  // poll waits for the whole greeting
+    std::vector<pollfd> descriptors{{made, POLLIN, 0}};
+    const auto patience = Clock::now() + std::chrono::seconds(1);  // a stranger may say nothing
+    while (descriptors[0].revents == 0 && Clock::now() < patience) wait_for(descriptors, deadline, what);
+    setsockopt(made, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof one);
+    const bool complete = recv(made, &greeting, sizeof greeting, MSG_DONTWAIT) == sizeof greeting;
     own = -1;
+    const bool is_rank = complete && greeting.secret == secret && greeting.rank > rank() && greeting.rank < size();
+    if (!is_rank) {
+      close(made);
+      return false;
+    }
+    peers_[static_cast<std::size_t>(greeting.rank)] = made;
+    return true;
   }
 
   int socket_of(int peer) const { return peers_[static_cast<std::size_t>(peer)]; }
@@ -271,7 +291,7 @@ class Backend final : public ddprun::CommBackend {
 constexpr ddprun_comm_algorithm kAlgorithms[] = {ddprun::algorithm(
     "direct", ddprun::bits(DType::float32, DType::float64, DType::int32, DType::int64), ddprun::kAllOps)};
 // Declare your entries of comm.options as the last field; host.options() reads them (ddprun/plugin/options.hpp).
-constexpr ddprun::CommPluginInfo kInfo = {"@NAME@", "0.1.0", "", DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING, kAlgorithms};
+constexpr ddprun::CommPluginInfo kInfo = {"tcp_direct", "0.1.0", "", DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING, kAlgorithms};
 
 }  // namespace
 
