@@ -25,6 +25,7 @@ std::string describe(const Capabilities& capabilities) {
   add(capabilities.blocking, "blocking");
   add(capabilities.stream_ordered, "stream-ordered");
   add(capabilities.alloc, "alloc");
+  add(capabilities.reduce_scatter, "reduce_scatter");
   text += "; algorithms auto";
   for (const AlgorithmInfo& algorithm : capabilities.algorithms) text += " " + algorithm.name;
   return text;

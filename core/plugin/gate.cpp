@@ -138,7 +138,10 @@ void require_optional(const File& file, const ddprun_comm_plugin& table) {
 // Reads the entries one by one: the size of each says where the next begins.
 template <typename Table>
 void require_options(const File& file, const Table& table) {
-  if (table.struct_size < offsetof(Table, option_count) + sizeof table.option_count || table.options == nullptr) return;
+  if (table.struct_size <= offsetof(Table, options)) return;  // of a version before options
+  constexpr uint32_t kWhole = offsetof(Table, option_count) + sizeof table.option_count;
+  if (table.struct_size < kWhole) refuse_size(file, "its table", table.struct_size, table.abi, kWhole);
+  if (table.options == nullptr) return;
   std::vector<std::string> names;
   const auto* at = reinterpret_cast<const std::byte*>(table.options);
   for (uint32_t i = 0; i < table.option_count; ++i) {

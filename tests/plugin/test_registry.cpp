@@ -106,6 +106,9 @@ TEST_CASE("a table may be longer than version 1, because tables grow at their en
         refusal("shorter",
                 "wrong ABI: its table has 64 bytes, version 1 has 168; rebuild the plugin with "
                 "this ddprun's headers"));
+  CHECK(comm_error("cut") == refusal("cut",
+                                     "wrong ABI: its table has 184 bytes, version 1 has 188; rebuild the plugin with "
+                                     "this ddprun's headers"));
 }
 
 TEST_CASE("the error for an incomplete table has the field's name") {

@@ -10,8 +10,13 @@
  * host->error).
  *   - A field marked (optional) may be null; all others must be set.
  *   - "At once" means within one second on a machine that is not overloaded, whatever the deadline is.
- *   - A plugin changes nothing that belongs to the process: rounding mode, locale, working folder, umask, signal
- *     handlers. It leaves no file behind; temporary ones are in $TMPDIR.
+ *   - A plugin changes nothing that belongs to the process or the calling thread: rounding mode and floating-point
+ *     traps, locale, working folder, umask, signal handlers and signal mask, CPU affinity, priority, resource limits,
+ *     timers, standard input, environment (but for variables that begin with its name: NCCL_...). It prints nothing: it
+ *     calls host->log. Its texts are UTF-8 without control characters. It leaves no file behind; temporary ones are in
+ *     $TMPDIR. While nothing is called, it uses no CPU. What it allocates for a communicator, destroy frees.
+ *   - A process ends without its atexit handlers and static destructors, at any time, also while a call is blocked. A
+ *     signal of the host may interrupt any thread that does not block it: EINTR is no error.
  *   - The host has checked what it passes: options are as declared, and a collective follows the rules of
  *     ddprun_collective; a reduction has a dtype, op and memory that the plugin declares. Do not check them again.
  *     broadcast and allgather take every dtype.
@@ -68,7 +73,12 @@ enum {
 };
 
 /* Reductions. Integers wrap modulo 2^n. AVG is the sum divided by the number of ranks, for floating types only.
- * Subnormal numbers are numbers: they are not replaced by 0. */
+ * Subnormal numbers are numbers: they are not replaced by 0. What is too large becomes infinity, as IEEE 754 rounds it.
+ * Of +0 and -0, MIN and MAX may give either. NaN may give anything.
+ * The ranks may be added in any order, with n - 1 roundings for n ranks and one more for a wider intermediate type: the
+ * error is at most g(n) times the sum of the absolute values, with g(k) = k u / (1 - k u) and the unit roundoff u of the
+ * type (Higham 2002, Accuracy and Stability of Numerical Algorithms, section 3.1); g(n + 2) for AVG, and for PRODUCT
+ * g(n) times the product. All ranks get the same bits. */
 enum { DDPRUN_SUM = 0, DDPRUN_MIN = 1, DDPRUN_MAX = 2, DDPRUN_PRODUCT = 3, DDPRUN_AVG = 4, DDPRUN_OP_COUNT = 5 };
 
 /* Where a buffer lies. DDPRUN_FROM_ALLOC is a bit of ddprun_comm_algorithm.memory only: the algorithm takes buffers
@@ -111,8 +121,8 @@ typedef struct ddprun_comm_host {
   int32_t rank;
   int32_t size;
   int32_t device;        /* CUDA ordinal, or -1 for host memory */
-  uint32_t deadline_ms;  /* longest time for create, and for one collective */
-  int32_t deterministic; /* not 0: the order of summation must not vary from run to run */
+  uint32_t deadline_ms;  /* longest time for create, and for each collective from its call on */
+  int32_t deterministic; /* not 0: the order in which allreduce and reduce_scatter add must not vary from run to run */
   const char* algorithm; /* "auto" or a name from the plugin's list */
   const ddprun_comm_option* options;
   uint32_t option_count;
@@ -136,10 +146,12 @@ typedef struct ddprun_comm_host {
  *   allgather       send: count, recv: count * size             in place: send == recv + rank * count
  *   reduce_scatter  send: count * size, recv: count             in place: recv == send + rank * count
  *   barrier         no buffers
- * Only recv is written: in place, the other blocks of a reduce_scatter's send stay as they were.
+ * In place, the other blocks of a reduce_scatter's send stay as they were.
  * count is in elements, may be 0, and is equal on all ranks.
  * The struct belongs to the caller again when the call returns, the buffers when wait returns, whatever its answer. The
- * plugin does not use them after that, not even in a thread of its own.
+ * plugin does not use them after that, not even in a thread of its own, and not after a failure either. It writes only
+ * recv, and reads only what belongs to send; buffers are aligned to their element and to nothing more.
+ * Any number of requests may be in flight; each is waited for once, in any order.
  * It is the host's duty that all ranks call the same collectives in the same order with the same count, dtype, op and
  * root; it can compare them before each call (comm.check). If they differ, anything may happen. */
 typedef struct ddprun_collective {
