@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <mutex>
 #include <stdexcept>
 #include <thread>
 
@@ -35,27 +36,41 @@ std::string Outcome::describe() const {
   return who;
 }
 
-// A frame: its kind, the length of its text, the text.
-void Rank::send(char kind, std::string_view text) {
-  const auto length = static_cast<uint32_t>(text.size());
-  std::string frame(1, kind);
-  frame.append(reinterpret_cast<const char*>(&length), sizeof length).append(text);
-  const std::lock_guard lock(mutex_);
-  write_all(pipe_, frame);  // fails where the parent has ended: then this process is about to end
+void Outcome::take(char kind, std::string text) {
+  if (kind == 'R') records.push_back(std::move(text));
+  if (kind == 'F') end = End::finished;
+  if (kind != 'E') return;
+  end = End::threw;
+  number = std::stoi(text);
+  error = text.substr(text.find(' ') + 1);
 }
 
 void Rank::run(const std::function<void(Rank&)>& body) {
   try {
     body(*this);
-    send('F', "");
+    send_('F', "");
   } catch (const Error& error) {
-    send('E', std::to_string(static_cast<int>(error.code())) + " " + error.what());
+    send_('E', std::to_string(static_cast<int>(error.code())) + " " + error.what());
   } catch (const std::exception& error) {
-    send('E', std::string("-1 ") + error.what());
+    send_('E', std::string("-1 ") + error.what());
   } catch (...) {
-    send('E', "-1 an exception of unknown type");
+    send_('E', "-1 an exception of unknown type");
   }
-  close(pipe_);
+}
+
+namespace {
+
+sigset_t stops() {
+  sigset_t signals{};
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+  return signals;
+}
+
+}  // namespace
+
+void block_stops() {
+  const sigset_t signals = stops();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
 // The parent's side of run_ranks().
@@ -125,9 +140,24 @@ class World {
   void start_threads(const std::vector<std::array<int, 2>>& pipes, const std::function<void(Rank&)>& body,
                      std::vector<std::thread>& threads) {
     for (int rank = 0; rank < size_; ++rank) {
-      threads.emplace_back(
-          [this, rank, pipe = pipes[rank][1], body] { Rank(rank, size_, exchange_, pipe, deadline_).run(body); });
+      threads.emplace_back([this, rank, pipe = pipes[rank][1], body] { run_rank(rank, pipe, body); });
     }
+  }
+
+  void run_rank(int rank, int pipe, const std::function<void(Rank&)>& body) {
+    std::mutex mutex;  // any thread may report
+    const auto gather = [&](int channel, uint32_t round, const void* send, std::size_t bytes, void* recv) {
+      exchange_.allgather(channel, rank, round, send, bytes, recv, deadline_);
+    };
+    const auto send = [&](char kind, std::string_view text) {
+      const auto length = static_cast<uint32_t>(text.size());
+      std::string frame(1, kind);
+      frame.append(reinterpret_cast<const char*>(&length), sizeof length).append(text);
+      const std::lock_guard lock(mutex);
+      write_all(pipe, frame);  // fails where the parent has ended: then this process is about to end
+    };
+    Rank(rank, size_, gather, send).run(body);
+    close(pipe);
   }
 
   [[noreturn]] void become_child(int child, pid_t parent, const std::vector<std::array<int, 2>>& pipes,
@@ -137,12 +167,14 @@ class World {
     if (found != parent && found != 0) _exit(1);
     setpgid(0, 0);  // so that a rank's children can be killed with it
     std::signal(SIGPIPE, SIG_IGN);
+    sigset_t none{};
+    pthread_sigmask(SIG_SETMASK, &none, nullptr);
     for (int rank = 0; rank < size_; ++rank) {
       close(pipes[rank][0]);
       if (as_ == As::processes && rank != child) close(pipes[rank][1]);
     }
     if (as_ == As::processes) {
-      Rank(child, size_, exchange_, pipes[child][1], deadline_).run([&](Rank& rank) {
+      run_rank(child, pipes[child][1], [&](Rank& rank) {
         placement_.in_rank(child);
         body(rank);
       });
@@ -157,11 +189,17 @@ class World {
 
   // Reads all records until every rank has closed its pipe or has ended, or until the deadline.
   void listen() {
+    const sigset_t signals = stops();
+    constexpr timespec at_once{};
     constexpr int kLookMilliseconds = 20;  // a process that a rank left behind may hold the rank's pipe open
     for (int open = size_; open > 0 && Clock::now() < deadline_;) {
       std::vector<pollfd> polled;
       for (const auto& stream : streams_) polled.push_back({stream.fd, POLLIN, 0});
       poll(polled.data(), polled.size(), kLookMilliseconds);
+      if (const int signal = sigtimedwait(&signals, nullptr, &at_once); signal > 0) {
+        throw Error(signal == SIGINT ? ExitCode::interrupted : ExitCode::terminated,
+                    std::string("ended by ") + strsignal(signal));
+      }
       for (int rank = 0; rank < size_; ++rank) {
         if (streams_[rank].fd < 0) continue;
         const bool ended = has_ended(rank);  // checked before reading, so no record is missed
@@ -205,14 +243,7 @@ class World {
       uint32_t length = 0;
       std::memcpy(&length, text.data() + at + 1, sizeof length);
       if (text.size() - at - header < length) break;
-      std::string body = text.substr(at + header, length);
-      if (text[at] == 'R') outcome.records.push_back(std::move(body));
-      if (text[at] == 'F') outcome.end = Outcome::End::finished;
-      if (text[at] == 'E') {
-        outcome.end = Outcome::End::threw;
-        outcome.number = std::stoi(body);
-        outcome.error = body.substr(body.find(' ') + 1);
-      }
+      outcome.take(text[at], text.substr(at + header, length));
       at += header + length;
     }
     text.erase(0, at);

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +34,8 @@ struct Outcome {
   std::vector<std::string> records;  // what it reported, in order, up to its end
 
   bool ok() const { return end == End::finished; }
+  // What a rank says of itself: 'R' a record, 'F' finished, 'E' the error that it threw, behind its number.
+  void take(char kind, std::string text);
   // "rank 2: killed by signal 9 (Killed)"
   std::string describe() const;
 };
@@ -43,36 +44,32 @@ struct Outcome {
 // at a time may call allgather() and meet().
 class Rank {
  public:
-  Rank(int rank, int size, Exchange& exchange, int pipe, Clock::time_point deadline)
-      : rank_(rank), size_(size), exchange_(exchange), pipe_(pipe), deadline_(deadline) {}
+  // gather: Exchange::allgather() for this rank. send: passes what Outcome::take() takes.
+  using Gather = std::function<void(int channel, uint32_t round, const void* send, std::size_t bytes, void* recv)>;
+  using Send = std::function<void(char kind, std::string_view text)>;
+  Rank(int rank, int size, Gather gather, Send send) : rank_(rank), size_(size), gather_(gather), send_(send) {}
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  Clock::time_point deadline() const { return deadline_; }
 
   // Out of band: `bytes` bytes of every rank into recv, in rank order. Throws std::runtime_error if a peer is missing.
   void allgather(const void* send, std::size_t bytes, void* recv, int channel = 0) {
-    exchange_.allgather(channel, rank_, ++rounds_.at(channel), send, bytes, recv, deadline_);
+    gather_(channel, ++rounds_.at(channel), send, bytes, recv);
   }
   // Out of band: returns when all ranks have called it.
   void meet(int channel = 0) { allgather(nullptr, 0, nullptr, channel); }
 
   // Adds a record to this rank's Outcome, even if the rank is killed immediately afterwards.
-  void report(std::string_view record) { send('R', record); }
-
- private:
-  friend class World;
-
-  void send(char kind, std::string_view text);
+  void report(std::string_view record) { send_('R', record); }
+  // The body, and how it ended.
   void run(const std::function<void(Rank&)>& body);
 
+ private:
   int rank_;
   int size_;
-  Exchange& exchange_;
-  int pipe_;
-  Clock::time_point deadline_;
+  Gather gather_;
+  Send send_;
   std::array<uint32_t, Exchange::kChannels> rounds_{};
-  std::mutex mutex_;
 };
 
 // Where the processes of the ranks are: by default, here. The functions may throw std::runtime_error.
@@ -82,6 +79,10 @@ struct Placement {
   std::function<void(int rank)> in_rank = [](int) {};      // in the rank, before its body
   bool fork = true;  // false, for a debugger: the ranks are threads of this process, and have no deadline
 };
+
+// Blocks SIGINT, SIGTERM and SIGHUP in the calling thread, and later ones of it: run_ranks() then throws Error when one
+// is pending, so that its caller can clean up. Ranks are not affected.
+void block_stops();
 
 // Runs body once for each of `size` ranks and returns how each ended, in rank order. The body reports by Rank::report
 // or by throwing: doctest's macros do not work in another process. Only processes can be placed elsewhere.

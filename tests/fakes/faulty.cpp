@@ -1,8 +1,13 @@
 // The backend of the fake "good" as a non-blocking plugin: a thread of each communicator carries out its collectives.
 // The option `fault` names the one thing that it does wrong; without it, the plugin keeps the contract.
 // docs/conformance.md lists the faults with the case of the suite that finds each.
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cfenv>
 #include <chrono>
 #include <clocale>
@@ -27,8 +32,8 @@ constexpr auto kVeryLong = 5500ms;  // the suite does not blame a busy machine f
 
 constexpr ddprun_comm_algorithm kAlgorithms[] = {
     ddprun::algorithm("slots", kSlotsDTypes | ddprun::bits(ddprun::DType::float16), ddprun::kAllOps)};
-constexpr ddprun::CommPluginInfo kInfo = {"faulty", "1.0", "", DDPRUN_CAP_HOST | DDPRUN_CAP_REDUCE_SCATTER,
-                                          kAlgorithms};
+constexpr ddprun::CommPluginInfo kInfo = {"faulty", "1.0", "",
+                                          DDPRUN_CAP_HOST | DDPRUN_CAP_REDUCE_SCATTER | DDPRUN_CAP_ALLOC, kAlgorithms};
 constexpr ddprun::CommPluginInfo kBlocking = {
     "faulty", "1.0", "", DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_REDUCE_SCATTER, kAlgorithms};
 constexpr ddprun_comm_plugin kGood = ddprun::comm_plugin<ddprun::make_comm_backend<SlotsBackend>, kBlocking>();
@@ -49,10 +54,42 @@ void disturb_process(const Communicator& comm) {
   if (comm.is("changes_locale")) std::setlocale(LC_ALL, "C.UTF-8");
   if (comm.is("changes_folder") && ::chdir("/") != 0) std::abort();
   if (comm.is("changes_signals")) std::signal(SIGUSR2, [](int) {});
-  if (comm.is("leaves_files")) {
-    std::ofstream("/tmp/ddprun-faulty-" + std::to_string(::getpid()) + "-" + std::to_string(++files));
+  const std::string file = "/tmp/ddprun-faulty-" + std::to_string(::getpid()) + "-";
+  if (comm.is("leaves_files")) std::ofstream(file + std::to_string(++files));
+  if (comm.is("leaves_one_file")) std::ofstream(file + "0");
+  if (comm.is("prints")) std::printf("a word of the plugin\n");
+  if (comm.is("changes_affinity")) {
+    cpu_set_t cores{};
+    CPU_SET(::sched_getcpu(), &cores);
+    ::sched_setaffinity(0, sizeof cores, &cores);
   }
+  if (comm.is("changes_priority")) ::setpriority(PRIO_PROCESS, 0, 5);
+  if (comm.is("changes_mask")) {
+    sigset_t signals{};
+    sigaddset(&signals, SIGUSR2);
+    ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  }
+  if (comm.is("changes_environment")) ::setenv("SOME_VARIABLE", "1", 1);
+  if (comm.is("changes_limits")) {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_CORE, &limit);
+    limit.rlim_cur = limit.rlim_cur == 0 && limit.rlim_max > 0 ? 1 : 0;
+    limit.rlim_max = limit.rlim_max == 0 ? 0 : limit.rlim_max - 1;
+    ::setrlimit(RLIMIT_CORE, &limit);
+  }
+  if (comm.is("sets_timer")) {
+    const itimerval in_an_hour{{0, 0}, {3600, 0}};
+    ::setitimer(ITIMER_PROF, &in_an_hour, nullptr);
+  }
+  if (comm.is("replaces_stdin")) ::dup2(::memfd_create("other", 0), 0);
 }
+
+// The deadline counts from create.
+bool is_too_old(const Communicator& comm) {
+  return comm.is("deadline_from_create") && std::chrono::steady_clock::now() - comm.created > comm.deadline;
+}
+
+std::atomic<bool> any_aborted{false};
 
 ddprun_status create(const ddprun_comm_host* host, ddprun_comm** out) {
   ddprun_comm_host inner = *host;
@@ -69,6 +106,12 @@ ddprun_status create(const ddprun_comm_host* host, ddprun_comm** out) {
   inner.option_count = static_cast<uint32_t>(options.size());
   if (comm->is("garbage_status")) return 77;
   if (comm->is("create_deadline")) inner.deadline_ms *= 10;
+  if (comm->is("doubles_deadline")) inner.deadline_ms *= 2;
+  if (comm->is("reads_past_host")) comm->read = reinterpret_cast<const char*>(host)[host->struct_size];
+  if (comm->is("leaks_communicator")) comm->read = *new char[200'000];
+  comm->log = [log = host->log, context = host->context](const char* line) { log(context, DDPRUN_LOG_DEBUG, line); };
+  comm->size = static_cast<std::size_t>(host->size);
+  comm->deadline = std::chrono::milliseconds(host->deadline_ms);
   static constexpr int32_t kNever = 0;
   if (comm->is("ignores_flag")) inner.abort_flag = &kNever;
   ddprun_status status = kGood.create(&inner, &comm->inner);
@@ -86,13 +129,22 @@ void destroy(ddprun_comm* handle) {
   const std::unique_ptr<Communicator> comm(&of(handle));
   if (comm->is("destroy_sleeps")) std::this_thread::sleep_for(kVeryLong);
   if (comm->is("destroy_barrier")) comm->meet();
+  if (comm->is("logs_after_destroy")) {
+    std::thread([log = comm->log] {
+      std::this_thread::sleep_for(5ms);
+      log("a late line");
+    }).detach();
+  }
 }
 
 template <ddprun_collective_fn ddprun_comm_plugin::*function>
 ddprun_status collective(ddprun_comm* handle, const ddprun_collective* call, ddprun_request** out) {
   Communicator& comm = of(handle);
   if (call->count > 0) disturb_process(comm);
-  const ddprun_status status = comm.broken();
+  if (comm.is("logs_control")) comm.log("\033[1mbold");
+  ddprun_status status = comm.broken();
+  if (status == DDPRUN_OK && is_too_old(comm)) status = DDPRUN_TIMEOUT;
+  if (status == DDPRUN_OK && comm.is("breaks_others") && any_aborted) status = DDPRUN_PEER_LOST;
   if (status != DDPRUN_OK && comm.is("later_succeeds")) {
     *out = comm.finished();
     return DDPRUN_OK;
@@ -106,11 +158,15 @@ ddprun_status collective(ddprun_comm* handle, const ddprun_collective* call, ddp
 ddprun_status wait(ddprun_comm* handle, ddprun_request* request, uint32_t timeout_ms,
                    ddprun_comm_execution* execution) {
   Communicator& comm = of(handle);
-  const auto timeout = comm.is("wait_ignores_timeout") ? 60s : std::chrono::milliseconds(timeout_ms);
+  auto timeout = comm.is("wait_ignores_timeout") ? 60s : std::chrono::milliseconds(timeout_ms);
+  if (comm.is("doubles_deadline")) timeout *= 2;
   const ddprun_status status = comm.wait(request, timeout);
   if (status == DDPRUN_OK && execution != nullptr) {
-    execution->algorithm = "slots";
-    execution->transport = "memory";
+    execution->algorithm = comm.is("unlisted_algorithm") ? "other" : "slots";
+    execution->transport = comm.is("null_transport") ? nullptr : "memory";
+    static char changing[] = "memory0";
+    if (comm.is("dangling_transport")) execution->transport = (++changing[6], changing);
+    if (comm.is("writes_past_execution")) execution[1].struct_size = 0;
   }
   if (status == DDPRUN_ABORTED && comm.is("slow_abort")) std::this_thread::sleep_for(1500ms);
   if (status == DDPRUN_PEER_LOST && comm.is("slow_death")) std::this_thread::sleep_for(1500ms);
@@ -125,6 +181,7 @@ ddprun_status test(ddprun_comm* handle, ddprun_request* request, int32_t* done) 
 
 void abort(ddprun_comm* handle) {
   Communicator& comm = of(handle);
+  any_aborted = true;
   if (!comm.is("abort_by_flag_only")) kGood.abort(comm.inner);
 }
 
@@ -133,8 +190,22 @@ const char* last_error(ddprun_comm* handle) {
   if (comm.is("error_null")) return nullptr;
   if (comm.is("error_empty")) return "";
   if (comm.is("error_lines")) return "first line\nsecond line";
+  if (comm.is("error_control")) return "\033[1mbold";
   if (comm.is("unnamed_death")) return "a peer has ended";
   return comm.error.c_str();
+}
+
+ddprun_status alloc(ddprun_comm* handle, uint64_t bytes, void** out) {
+  Communicator& comm = of(handle);
+  *out = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  comm.allocated_by = std::this_thread::get_id();
+  return *out != nullptr ? DDPRUN_OK : DDPRUN_NO_MEMORY;
+}
+
+void free(ddprun_comm* handle, void* memory) {
+  const Communicator& comm = of(handle);
+  if (comm.is("frees_in_one_thread") && comm.allocated_by != std::this_thread::get_id()) std::abort();
+  if (!comm.is("leaks_alloc")) std::free(memory);
 }
 
 constexpr ddprun_comm_plugin make_table() {
@@ -151,6 +222,8 @@ constexpr ddprun_comm_plugin make_table() {
   table.test = test;
   table.abort = abort;
   table.last_error = last_error;
+  table.alloc = alloc;
+  table.free = free;
   return table;
 }
 

@@ -73,6 +73,12 @@ ddprun_status Communicator::wait(ddprun_request* handle, std::chrono::millisecon
     plugin.abort(inner);
     lock.lock();
     changed_.wait(lock, is_done);
+    if (is("writes_after_failure") && request->call.count > 0) {
+      std::thread([recv = static_cast<char*>(request->call.recv)] {
+        std::this_thread::sleep_for(200ms);
+        *recv = 1;
+      }).detach();
+    }
     return DDPRUN_TIMEOUT;
   }
   if (request->status != DDPRUN_OK) error = request->error;
@@ -82,13 +88,25 @@ ddprun_status Communicator::wait(ddprun_request* handle, std::chrono::millisecon
 void Communicator::work() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return leaving_ || !queue_.empty(); });
+    const auto has_work = [&] { return leaving_ || !queue_.empty(); };
+    while (is("polls") && !has_work()) {
+      lock.unlock();
+      lock.lock();
+    }
+    changed_.wait(lock, has_work);
     if (queue_.empty()) return;
     Request& request = *queue_.front();
     lock.unlock();
     if (is("reads_call_later")) {
       std::this_thread::sleep_for(20ms);
       request.call = *request.callers;
+    }
+    auto* const send = static_cast<char*>(const_cast<void*>(request.call.send));
+    const bool has_send = request.function != plugin.broadcast && request.call.count > 0;
+    if (has_send && is("changes_send")) *const_cast<volatile char*>(send) = *send;
+    if (has_send && is("reads_past_send")) {
+      const std::size_t blocks = request.function == plugin.reduce_scatter ? size : 1;
+      read = send[request.call.count * kSizes[request.call.dtype] * blocks];
     }
     const ddprun_status status = run(request.function, request.call, request.error);
     const ddprun_collective call = request.call;
@@ -121,7 +139,7 @@ void Communicator::spoil(Request& request) {
   auto* const recv = static_cast<unsigned char*>(call.recv);
   const std::size_t element = kSizes[call.dtype];
   const bool allreduce = request.function == plugin.allreduce;
-  if (is("wrong_at_some_counts") && allreduce && call.count > 2000 && call.count % 8 == 5) recv[0] ^= 1;
+  if (is("wrong_at_some_counts") && allreduce && call.count > 300 && call.count % 8 == 5) recv[0] ^= 1;
   if (is("flushes_float16") && allreduce && call.dtype == DDPRUN_FLOAT16) {
     for (uint64_t i = 0; i < call.count; ++i) {
       uint16_t bits = 0;
@@ -129,6 +147,19 @@ void Communicator::spoil(Request& request) {
       if ((bits & 0x7c00) == 0) bits &= 0x8000;
       std::memcpy(recv + i * 2, &bits, 2);
     }
+  }
+  if (is("varies") && request.function == plugin.reduce_scatter && call.count > 0) {
+    static unsigned char calls = 0;
+    recv[0] ^= ++calls & 1;
+  }
+  if (is("saturates_float16") && allreduce && call.dtype == DDPRUN_FLOAT16) {
+    for (uint64_t i = 0; i < call.count; ++i) {
+      const uint16_t infinity = 0x7c00, largest = 0x7bff;
+      if (std::memcmp(recv + i * 2, &infinity, 2) == 0) std::memcpy(recv + i * 2, &largest, 2);
+    }
+  }
+  if (is("wrong_from_root_0") && request.function == plugin.broadcast && call.root == 0 && call.count > 100'000) {
+    recv[0] ^= 1;
   }
   if (is("spoils_blocks") && request.function == plugin.reduce_scatter && call.count > 0) {
     const auto* const send = static_cast<const unsigned char*>(call.send);

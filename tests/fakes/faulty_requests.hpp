@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -38,6 +39,13 @@ class Communicator {
   ddprun_comm* inner = nullptr;
   std::string fault = "none";
   std::string error;  // of the last failure
+  // For some faults only.
+  const std::chrono::steady_clock::time_point created = std::chrono::steady_clock::now();
+  std::chrono::milliseconds deadline{0};
+  std::size_t size = 1;
+  std::function<void(const char*)> log;
+  std::thread::id allocated_by;
+  volatile char read = 0;
 
  private:
   struct Request {

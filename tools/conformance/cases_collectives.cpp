@@ -1,6 +1,8 @@
 // Every collective, with every dtype, op and algorithm that the plugin declares.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <functional>
 #include <random>
 
 #include "tools/conformance/collective.hpp"
@@ -39,29 +41,53 @@ void run_drawn(Context& context, const std::string& algorithm, TestCall what, ui
   }
 }
 
-// Multiples of the smallest number: their bit patterns are the multiples, and so are those of their sums.
-void sum_subnormals(Context& context, const std::string& algorithm, DType dtype) {
+// Sums numbers that are given as bits, and so are the sums that are expected.
+using BitsAt = std::function<uint64_t(std::size_t index)>;
+void sum_bits(Context& context, const std::string& algorithm, DType dtype, const BitsAt& mine, const BitsAt& expected,
+              const std::string& what) {
   constexpr std::size_t kCount = 1'000;  // all of a vector loop, and a rest
   const std::size_t bytes = size_of(dtype);
-  Buffer buffer(context.memory(), kCount * bytes);
-  std::fill_n(buffer.data(), buffer.bytes(), 0);
-  const auto number = [](int rank, std::size_t i) { return (i + static_cast<std::size_t>(rank)) % 3; };
+  Buffer buffer(context.memory(), kCount * bytes), sums(context.memory(), kCount * bytes);
   for (std::size_t i = 0; i < kCount; ++i) {
-    buffer.data()[i * bytes] = static_cast<unsigned char>(number(context.rank(), i));  // little endian
+    const uint64_t number = mine(i), sum = expected(i);
+    std::memcpy(buffer.data() + i * bytes, &number, bytes);  // little endian
+    std::memcpy(sums.data() + i * bytes, &sum, bytes);
   }
   buffer.put();
   context.wait(
       context.shared(algorithm).allreduce(context.memory().call(buffer.at(0), buffer.at(0), kCount, dtype, Op::sum)));
   buffer.get();
   for (std::size_t i = 0; i < kCount; ++i) {
-    std::size_t expected = 0;
-    for (int rank = 0; rank < context.size(); ++rank) expected += number(rank, i);
-    std::vector<unsigned char> pattern(bytes);
-    pattern[0] = static_cast<unsigned char>(expected);
-    if (std::equal(pattern.begin(), pattern.end(), buffer.data() + i * bytes)) continue;
-    return context.fail("element " + std::to_string(i) + ": expected " + std::to_string(expected) +
-                        " times the smallest number, got " + to_text(dtype, load(dtype, buffer.data(), i)));
+    if (std::memcmp(buffer.data() + i * bytes, sums.data() + i * bytes, bytes) == 0) continue;
+    return context.fail(
+        "element " + std::to_string(i) + ": expected " +
+        (what.empty() ? to_text(dtype, load(dtype, sums.data(), i)) : std::to_string(expected(i)) + what) + ", got " +
+        to_text(dtype, load(dtype, buffer.data(), i)));
   }
+}
+
+// Multiples of the smallest number: their bits are the multiples, and so are those of their sums.
+void sum_subnormals(Context& context, const std::string& algorithm, DType dtype) {
+  const auto number = [](int rank, std::size_t i) -> uint64_t { return (i + static_cast<std::size_t>(rank)) % 3; };
+  const auto sum = [&](std::size_t i) {
+    uint64_t all = 0;
+    for (int rank = 0; rank < context.size(); ++rank) all += number(rank, i);
+    return all;
+  };
+  sum_bits(
+      context, algorithm, dtype, [&](std::size_t i) { return number(context.rank(), i); }, sum,
+      " times the smallest number");
+}
+
+// The largest number of each rank: the sum is infinite, as IEEE 754 rounds it.
+void sum_overflows(Context& context, const std::string& algorithm, DType dtype) {
+  const uint64_t infinity = dtype == DType::float16    ? 0x7c00
+                            : dtype == DType::bfloat16 ? 0x7f80
+                            : dtype == DType::float32  ? 0x7f800000
+                                                       : 0x7ff0000000000000;
+  const uint64_t sum = context.size() > 1 ? infinity : infinity - 1;
+  sum_bits(
+      context, algorithm, dtype, [&](std::size_t) { return infinity - 1; }, [&](std::size_t) { return sum; }, "");
 }
 
 // No rank may leave a barrier before the last rank has entered it. All ranks use the same clock.
@@ -105,6 +131,8 @@ class Collectives {
         if (!takes(settings_, algorithm, dtype, Op::sum)) continue;
         cases_.push_back({allreduce, allreduce + " " + name_of(dtype) + " sum of subnormal numbers",
                           [=](Context& context) { sum_subnormals(context, algorithm, dtype); }});
+        cases_.push_back({allreduce, allreduce + " " + name_of(dtype) + " sum that overflows",
+                          [=](Context& context) { sum_overflows(context, algorithm, dtype); }});
       }
     }
   }
@@ -130,9 +158,12 @@ class Collectives {
       for (const auto count : kCounts) add(algorithm, what, count);
     }
     if (!runs_large(what.dtype, what.op)) return;
-    what.in_place = what.dtype == DType::bfloat16 || what.dtype == DType::int64;
-    // A reduce_scatter sends size * count elements: keep the total about the same.
-    add(algorithm, what, what.kind == Kind::allreduce ? kLarge : kLarge / static_cast<std::size_t>(size_));
+    for (const bool in_place : {false, true}) {
+      what.in_place = in_place;
+      if (!settings_.large && in_place != (what.dtype == DType::bfloat16 || what.dtype == DType::int64)) continue;
+      // A reduce_scatter sends size * count elements: keep the total about the same.
+      add(algorithm, what, what.kind == Kind::allreduce ? kLarge : kLarge / static_cast<std::size_t>(size_));
+    }
   }
 
   void add_broadcasts(const std::string& algorithm, DType dtype, std::size_t count) {
@@ -150,7 +181,7 @@ class Collectives {
     }
     if (!settings_.large && dtype != common_dtype(settings_, "auto")) return;
     add("auto", {.kind = Kind::allgather, .dtype = dtype}, kLarge / static_cast<std::size_t>(size_));
-    add("auto", {.kind = Kind::broadcast, .dtype = dtype, .root = size_ - 1}, kLarge);
+    add_broadcasts("auto", dtype, kLarge);
   }
 
   // An algorithm is for allreduce; the other collectives must still work.

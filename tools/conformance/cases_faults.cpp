@@ -83,8 +83,7 @@ void judge_death(Context& context, const End& end) {
   }
 }
 
-void deadline(Context& context, const Victim& victim) {
-  const auto limit = context.settings().fault_deadline;
+void deadline(Context& context, const Victim& victim, milliseconds limit) {
   context.ranks().meet();  // the deadline also applies to joining: all ranks must have started
   const auto backend = context.join({.algorithm = victim.algorithm, .deadline = limit});
   context.ranks().meet();
@@ -97,6 +96,19 @@ void deadline(Context& context, const Victim& victim) {
     }
     expect(context, end, "timeout or peer lost", end.names("timeout") || end.names("peer lost"));
     judge_later(context, *backend, victim);
+  }
+  context.ranks().meet();
+}
+
+// A communicator may live for days: its deadline counts from each call.
+void deadline_of_each_call(Context& context, const Victim& victim) {
+  const auto limit = context.settings().fault_deadline;
+  const auto backend = context.join({.deadline = limit});
+  for (int call = 0; call < 2; ++call) {
+    std::this_thread::sleep_for(limit * 3 / 4);
+    context.ranks().meet();
+    const End end = end_of([&] { run_plain(context, *backend, victim.what, limit); });
+    if (end.threw) context.fail("call " + std::to_string(call) + ", before its deadline: " + end.text);
   }
   context.ranks().meet();
 }
@@ -200,18 +212,26 @@ void add_fault_cases(const World& world, std::vector<Case>& cases) {
   };
   add("abort", "every call after it is refused", abort_idle);
   if (world.size == 1) return;
-  for (const auto& victim : victims(world)) {
-    add("deadline", victim.name + ", one rank stays away", [=](Context& context) { deadline(context, victim); });
+  // Another launcher ends the job when a rank dies.
+  const bool can_kill = world.as == testing::As::processes && world.settings.job == nullptr;
+  const auto all = victims(world);
+  const milliseconds limit = world.settings.fault_deadline;
+  add("deadline", "it counts from each call", [=](Context& context) { deadline_of_each_call(context, all.front()); });
+  if (world.thorough) {  // so long that twice as long is too long
+    add("deadline", "a long one", [=](Context& context) { deadline(context, all.front(), 4 * limit); });
+  }
+  for (const auto& victim : all) {
+    add("deadline", victim.name + ", one rank stays away", [=](Context& context) { deadline(context, victim, limit); });
     add("abort", victim.name + ", blocked", [=](Context& context) { abort_blocked(context, victim, AbortBy::call); });
     add("abort", victim.name + ", blocked, by the host's flag",
         [=](Context& context) { abort_blocked(context, victim, AbortBy::flag); });
-    if (world.as == testing::As::threads) continue;
+    if (!can_kill) continue;
     add("death", victim.name + ", while the others wait for it",
         [=](Context& context) { death_while_awaited(context, victim); });
     if (victim.what.kind != Kind::allreduce) continue;
     add("death", victim.name + ", during a stream of calls", [=](Context& context) { death_amid(context, victim); });
   }
-  if (world.as == testing::As::processes) add("death", "while joining", death_while_joining);
+  if (can_kill) add("death", "while joining", death_while_joining);
 }
 
 }  // namespace ddprun::conformance

@@ -1,12 +1,20 @@
 // What a plugin does to the process and to the machine: what it leaves open, changes or writes.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <cstdio>
+#include <ctime>
 #include <functional>
 #include <limits>
+#include <regex>
 #include <set>
 #include <string>
 #include <thread>
 
+#include "base/log.hpp"
+#include "ddprun/plugin/words.hpp"
 #include "testing/leftovers.hpp"
 #include "tools/conformance/collective.hpp"
 #include "tools/conformance/suite.hpp"
@@ -29,10 +37,11 @@ Held held_by_turns(Context& context) {
   return held;
 }
 
-void join_and_leave(Context& context) {
+void join_and_leave(Context& context, As as) {
   const auto cycle = [&](int times) {
     for (int i = 0; i < times; ++i) {
       const auto backend = context.join({});
+      if (context.settings().capabilities.alloc) backend->allocate(100'000).reset();
       context.wait(backend->barrier());
       context.ranks().meet();
     }
@@ -41,8 +50,15 @@ void join_and_leave(Context& context) {
   const Held before = held_by_turns(context);
   constexpr int kCycles = 8;
   cycle(kCycles);
-  std::this_thread::sleep_for(milliseconds(100));  // for threads that are about to end
-  const std::string left = leak(held_by_turns(context) - before, {kCycles, kCycles, kAnySize, kAnySize});
+  std::this_thread::sleep_for(milliseconds(100));              // for threads that are about to end
+  constexpr std::ptrdiff_t kHeap = 50'000, kMapped = 1 << 20;  // bytes for each communicator
+  Held limit{kCycles, kCycles, kAnySize, kAnySize};
+  if (context.settings().memory == Memory::host) {             // with a GPU, the driver keeps memory too
+    const int ranks = as == As::threads ? context.size() : 1;  // in this process
+    limit.heap = kCycles * ranks * kHeap;
+    limit.mapped = kCycles * ranks * kMapped;
+  }
+  const std::string left = leak(held_by_turns(context) - before, limit);
   if (left.empty()) return;
   context.fail(left + " by " + std::to_string(kCycles) + " communicators that were created and destroyed");
 }
@@ -86,12 +102,51 @@ void holds_nothing_more(Context& context, As as) {
                std::to_string(kRounds - 1) + " rounds");
 }
 
+// While nothing is called, a plugin's threads wait, and do not poll.
+void rests(Context& context) {
+  constexpr milliseconds kPause{500}, kMost{100};
+  const auto cpu_time = [] {
+    timespec time{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return milliseconds(time.tv_sec * 1000 + time.tv_nsec / 1'000'000);
+  };
+  const auto backend = context.join({});
+  context.wait(backend->barrier());
+  context.ranks().meet();
+  const auto before = cpu_time();
+  std::this_thread::sleep_for(kPause);
+  const milliseconds used = cpu_time() - before;
+  if (used > kMost) context.fail("used " + text_of(used) + " of a CPU in " + text_of(kPause) + " without a call");
+  context.ranks().meet();
+}
+
+// What the plugin, or a library below it, writes to standard output and error. What it logs goes elsewhere.
+void prints_nothing(Context& context) {
+  const int file = ::memfd_create("printed", MFD_CLOEXEC), out = ::dup(1), err = ::dup(2);
+  std::fflush(nullptr);
+  log::set_level(log::Level::error);
+  ::dup2(file, 1);
+  ::dup2(file, 2);
+  {
+    const auto backend = context.join({});
+    call_all(context, *backend, 2);
+    context.ranks().meet();
+  }
+  std::fflush(nullptr);
+  ::dup2(out, 1);
+  ::dup2(err, 2);
+  std::string printed(200, '\0');
+  printed.resize(static_cast<std::size_t>(std::max<ssize_t>(0, ::pread(file, printed.data(), printed.size(), 0))));
+  for (const int one : {file, out, err}) ::close(one);
+  if (!printed.empty()) context.fail("printed: " + printable(printed.substr(0, printed.find('\n'))));
+}
+
 // In a world of its own, so that its communicator is the first of the process.
 void changes_no_setting(Context& context) {
   ProcessState before = context.settings().before_load;
-  before.adopt_handler(SIGPIPE, ProcessState::now());  // a rank of the suite ignores this signal
+  before.adopt(ProcessState::now());
   const auto judge = [&](const std::string& when) {
-    context.judge(before.difference(ProcessState::now()), when + " changed ");
+    context.judge(before.difference(ProcessState::now(), context.settings().plugin.table->name), when + " changed ");
   };
   judge("loading the plugin");
   {
@@ -104,7 +159,10 @@ void changes_no_setting(Context& context) {
   judge("destroy");
 }
 
-// A file that appears meanwhile and stays, as rank 0 sees it; "" on all ranks if there is none.
+constexpr const char* kBelongs = "; temporary files belong into $TMPDIR and must be removed";
+
+// A file that appears meanwhile and stays, as rank 0 sees it; "" on all ranks if there is none. Fails if its
+// name has the number of a rank's process.
 std::string file_left_by(Context& context, const std::function<void()>& body) {
   const auto names = [] {
     std::set<std::string> all;
@@ -115,10 +173,18 @@ std::string file_left_by(Context& context, const std::function<void()>& body) {
   context.ranks().meet();
   body();
   context.ranks().meet();
+  std::vector<pid_t> pids(static_cast<std::size_t>(context.size()));
+  const pid_t own = ::getpid();
+  context.ranks().allgather(&own, sizeof own, pids.data());
   std::string left;
   if (context.rank() == 0) {
     for (const auto& name : names()) {
-      if (left.empty() && before.count(name) == 0 && stays(name)) left = name;
+      if (before.count(name) != 0 || !stays(name)) continue;
+      const auto is_in_name = [&](pid_t pid) {
+        return pid > 99 && std::regex_search(name, std::regex("\\b" + std::to_string(pid) + "\\b"));
+      };
+      if (std::ranges::any_of(pids, is_in_name)) context.fail("left " + name + kBelongs);
+      if (left.empty()) left = name;
     }
   }
   const char found = left.empty() ? 0 : 1;
@@ -144,19 +210,21 @@ void leaves_no_file(Context& context) {
     if (!file_left_by(context, [&] { std::this_thread::sleep_for(time); }).empty()) return;
   }
   if (context.rank() != 0) return;
-  context.fail("left " + left + ", and a file in each of " + std::to_string(kRounds - 1) +
-               " rounds before; temporary files belong into $TMPDIR and must be removed");
+  context.fail("left " + left + ", and a file in each of " + std::to_string(kRounds - 1) + " rounds before" + kBelongs);
 }
 
 }  // namespace
 
 void add_process_cases(const World& world, std::vector<Case>& cases) {
-  cases.push_back({"process", "process: joining and leaving again and again leaves nothing open", join_and_leave});
+  cases.push_back({"process", "process: joining and leaving again and again leaves nothing open",
+                   [as = world.as](Context& context) { join_and_leave(context, as); }});
   cases.push_back({"process", "process: collectives leave nothing open and no memory",
                    [as = world.as](Context& context) { holds_nothing_more(context, as); }});
   // Of threads, another rank may be in the middle of something.
   if (world.as == As::threads) return;
-  cases.push_back({"process", "process: no file is left behind", leaves_no_file});
+  cases.push_back({"process", "process: no file is left behind", leaves_no_file, kOwnWorld});
+  cases.push_back({"process", "process: no CPU is used while nothing is called", rests, kOwnWorld});
+  cases.push_back({"process", "process: nothing is printed", prints_nothing, kOwnWorld});
   cases.push_back({"process", "process: settings of the process stay as they are", changes_no_setting, kOwnWorld});
 }
 

@@ -51,6 +51,59 @@ void copies_the_call(Context& context) {
   }
 }
 
+// Who reads beyond the end of send, or changes it meanwhile, is killed by SIGSEGV.
+void only_reads_send(Context& context) {
+  for (const std::size_t count : {std::size_t{5}, std::size_t{1'001}, std::size_t{50'003}}) {
+    for (const TestCall& what : all_kinds(context, count)) {
+      if (what.kind == Kind::broadcast) continue;  // it has no send
+      const std::size_t size = static_cast<std::size_t>(context.size()), bytes = count * size_of(what.dtype);
+      const PageEnd send(bytes * (what.kind == Kind::reduce_scatter ? size : 1));
+      Guarded recv(bytes * (what.kind == Kind::allgather ? size : 1), size_of(what.dtype));
+      send.forbid_writing();
+      context.wait(comm::start(context.shared(), what.kind,
+                               context.memory().call(send.data(), recv.data(), count, what.dtype, what.op)));
+    }
+  }
+}
+
+// The plugin knows the size of each struct, and so where it ends.
+void knows_struct_sizes(Context& context) {
+  spy::put_structs_at_ends(true);
+  {
+    const auto backend = context.join({});
+    for (const TestCall& what : all_kinds(context, 1'000))
+      run_plain(context, *backend, what, context.settings().deadline);
+    context.wait(backend->barrier());
+    context.ranks().meet();
+  }
+  spy::put_structs_at_ends(false);
+}
+
+// After a failed wait the buffers are the caller's too, also when the rank that was missing comes at last.
+void returns_buffers_after_failure(Context& context) {
+  constexpr unsigned char kPattern = 0x3C;
+  const auto limit = context.settings().fault_deadline;
+  const auto backend = context.join({.deadline = limit});
+  const TestCall what = common_call(context.settings(), "auto", 50'000);
+  Buffer buffer(context.memory(), what.count * size_of(what.dtype));
+  const auto run = [&] {
+    buffer.put();
+    backend->allreduce(context.memory().call(buffer.at(0), buffer.at(0), what.count, what.dtype, what.op)).wait(limit);
+    if (context.settings().capabilities.stream_ordered) backend->barrier().wait(limit);
+  };
+  context.ranks().meet();
+  if (!context.is_last()) end_of(run);
+  std::fill_n(buffer.data(), buffer.bytes(), kPattern);
+  buffer.put();
+  const auto before = buffer.copy();
+  context.ranks().meet();
+  if (context.is_last()) end_of(run);
+  std::this_thread::sleep_for(kWhile);
+  context.ranks().meet();
+  buffer.get();
+  if (!context.is_last() && !buffer.holds(before)) context.fail("wrote into a buffer after wait had failed");
+}
+
 // The last rank comes later than the others: until then no request may be done.
 void test_is_true(Context& context) {
   CommBackend& backend = context.shared();  // all ranks join it here
@@ -96,6 +149,12 @@ void add_request_cases(const World& world, std::vector<Case>& cases) {
   const Capabilities& can = world.settings.capabilities;
   if (world.settings.memory == Memory::host) {
     cases.push_back({"requests", "requests: a ddprun_collective is not read after the call", copies_the_call});
+    cases.push_back({"requests", "requests: send is only read, and not beyond its end", only_reads_send, kOwnWorld});
+  }
+  cases.push_back({"requests", "requests: no struct is used beyond its size", knows_struct_sizes, kOwnWorld});
+  if (world.size > 1) {
+    cases.push_back({"requests", "requests: the buffers are the caller's again after a failed wait",
+                     returns_buffers_after_failure, kOwnWorld});
   }
   if (can.blocking || can.stream_ordered || world.size == 1) return;
   cases.push_back({"requests", "requests: test says 1 exactly if wait would return at once", test_is_true});

@@ -65,7 +65,7 @@ void several_under_way(Context& context) {
     vectors.emplace_back(context, common_call(context.settings(), "auto", 5000)).fill(i);
     works.push_back(vectors.back().start(backend));
   }
-  for (std::size_t i = 0; i < 4; ++i) {
+  for (const std::size_t i : {2, 0, 3, 1}) {  // in any order
     is_done_within(context.settings().deadline, works[i]);
     context.wait(std::move(works[i]));
     context.judge(vectors[i].fault(), "request " + std::to_string(i) + ", ");
@@ -119,25 +119,38 @@ void refuses_unknown_option(Context& context) {
   context.judge(must_refuse("the option no_such_option", [&] { context.join({.extra = {{"no_such_option", "1"}}}); }));
 }
 
-// The bits of five allreduces of the same numbers, on two communicators created with `deterministic`.
-void repeats(Context& context, const std::string& algorithm) {
+// Five times the same numbers, on two communicators created with `deterministic`: the bits are the same.
+void repeats(Context& context, const std::string& algorithm, Kind kind) {
   const TestCall what = common_call(context.settings(), algorithm, 65'537);
-  Buffer send(context.memory(), what.count * size_of(what.dtype));
+  const std::size_t blocks = kind == Kind::reduce_scatter ? static_cast<std::size_t>(context.size()) : 1;
+  Buffer send(context.memory(), blocks * what.count * size_of(what.dtype));
   std::vector<unsigned char> first;
-  fill(what.dtype, what.op, 5, context.rank(), 0, what.count, send.data());
+  fill(what.dtype, what.op, 5, context.rank(), 0, blocks * what.count, send.data());
   send.put();
   for (int joined = 0; joined < 2; ++joined) {
     const auto backend = context.join({.algorithm = algorithm, .deterministic = true});
     for (int run = 0; run < 5; ++run) {
-      Buffer recv(context.memory(), send.bytes());
-      context.wait(backend->allreduce(context.memory().call(send.at(0), recv.at(0), what.count, what.dtype, what.op)));
+      Buffer recv(context.memory(), what.count * size_of(what.dtype));
+      context.wait(
+          comm::start(*backend, kind, context.memory().call(send.at(0), recv.at(0), what.count, what.dtype, what.op)));
       recv.get();
       if (first.empty()) first = recv.copy();
       if (!recv.holds(first)) context.fail("run " + std::to_string(joined * 5 + run) + " differs from the first");
     }
     context.ranks().meet();
   }
-  context.digest(first.data(), first.size());
+  if (kind == Kind::allreduce) context.judge_same(what.dtype, first.data(), what.count);
+}
+
+// Two communicators are independent: one that has been aborted does not disturb the other.
+void fails_alone(Context& context) {
+  const auto sound = context.join({}), failing = context.join({});
+  context.ranks().meet();
+  failing->abort();
+  const End end = end_of(context, *failing, {.kind = Kind::barrier});
+  if (!end.threw) context.fail("a barrier of the aborted communicator ended without an error");
+  context.judge(run_all(context, *sound, mixed_calls(context.settings(), "auto", context.size(), 20), 500));
+  context.ranks().meet();
 }
 
 // For algorithms that need memory from alloc; the other cases use other memory.
@@ -153,7 +166,7 @@ void allocated_memory(Context& context, const std::string& algorithm) {
   auto& backend = context.shared(algorithm);
   for (const std::size_t count : {std::size_t{1}, std::size_t{100'000}}) {
     const TestCall what = common_call(context.settings(), "auto", count);
-    const auto memory = backend.allocate(count * size_of(what.dtype));
+    auto memory = backend.allocate(count * size_of(what.dtype));
     if (reinterpret_cast<std::uintptr_t>(memory.get()) % 4096 != 0) context.fail("the memory is not page-aligned");
     Reduced vector(context, what, memory.get());
     vector.fill(9);
@@ -162,6 +175,7 @@ void allocated_memory(Context& context, const std::string& algorithm) {
       return context.fail(std::string("served by ") + served.algorithm);
     }
     context.judge(vector.fault());
+    std::thread([&] { memory.reset(); }).join();  // any thread may free it
     if (algorithm == "auto") continue;
     const Reduced other(context, what);
     context.judge(must_refuse(algorithm + " allreduce of memory that is not from alloc", [&] { other.run(backend); }));
@@ -181,13 +195,18 @@ void add_usage_cases(const World& world, std::vector<Case>& cases) {
   // peers and can block those of the other (NCCL's guide, "Using multiple NCCL communicators concurrently").
   if (!settings.capabilities.stream_ordered) {
     add("two communicators at once, from two threads", two_communicators);
+    cases.push_back({"usage", "an aborted communicator does not disturb another one", fails_alone, kOwnWorld});
   }
   add("null buffers with count 0", null_when_empty);
   add("what is not declared is refused", refuses_undeclared);
   add("an unknown option is refused", refuses_unknown_option);
   for (const auto& algorithm : algorithms_of(settings)) {
     add("ten deterministic runs under " + algorithm + " give the same bits",
-        [=](Context& context) { repeats(context, algorithm); });
+        [=](Context& context) { repeats(context, algorithm, Kind::allreduce); });
+  }
+  if (settings.capabilities.reduce_scatter) {
+    add("ten deterministic runs of reduce_scatter give the same bits",
+        [](Context& context) { repeats(context, "auto", Kind::reduce_scatter); });
   }
   if (settings.capabilities.alloc) {
     add("memory that the backend allocates", [](Context& context) { allocated_memory(context, "auto"); });

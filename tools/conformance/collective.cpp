@@ -96,7 +96,7 @@ class Buffers {
   std::vector<unsigned char> other_;
 };
 
-// If the digests show that all ranks hold the same bits, the ranks divide the check of a large result: each checks
+// If all ranks hold the same bits, the ranks divide the check of a large result: each checks
 // every `stride`-th element, starting at its own rank.
 constexpr std::size_t kShared = 1000;
 
@@ -195,7 +195,7 @@ std::string describe(const TestCall& what) {
   return text;
 }
 
-Checked run_checked(Context& context, CommBackend& backend, const TestCall& what, uint64_t seed, Context* digest) {
+Checked run_checked(Context& context, CommBackend& backend, const TestCall& what, uint64_t seed, Context* same) {
   const int rank = context.rank();
   TestCall in_form = what;
   in_form.in_place |= what.kind == Kind::broadcast;  // it has one buffer
@@ -218,14 +218,14 @@ Checked run_checked(Context& context, CommBackend& backend, const TestCall& what
   }
   const unsigned char* const recv = result_bytes.empty() ? buffers.recv() : result_bytes.data();
 
-  const bool same_on_all = digest != nullptr && what.kind != Kind::reduce_scatter;
+  const bool same_on_all = same != nullptr && what.kind != Kind::reduce_scatter;
   const bool shared = same_on_all && buffers.recv_count() >= kShared;
   const std::size_t stride = shared ? static_cast<std::size_t>(context.size()) : 1;
   const std::string wrong =
       fault_of(context, what, seed, recv, buffers.recv_count(), shared ? static_cast<std::size_t>(rank) : 0, stride);
   if (!wrong.empty()) result.fault = wrong;
   if (result.fault.empty()) result.fault = buffers.fault();
-  if (same_on_all) digest->digest(buffers.recv(), buffers.recv_bytes());
+  if (same_on_all) same->judge_same(what.dtype, recv, buffers.recv_count());
   return result;
 }
 

@@ -79,11 +79,11 @@ struct Checked {
 };
 
 // Fills the buffers from `seed`, runs the collective, waits, and checks every element, the guards around the buffers,
-// and that send is unchanged unless it is also recv. For results that must be equal on all ranks, it adds a digest to
-// *digest (optional); of a large result each rank then checks a part of the elements, and all ranks together check all.
+// and that send is unchanged unless it is also recv. Results that must be equal on all ranks are compared by *same
+// (optional); of a large result each rank then checks a part of the elements, and all ranks together check all.
 // Uses only rank, size and deadline of the context, so that several threads can call it.
 Checked run_checked(Context& context, CommBackend& backend, const TestCall& what, uint64_t seed,
-                    Context* digest = nullptr);
+                    Context* same = nullptr);
 
 // Only runs it, with its own buffers. For cases about how a collective ends.
 void run_plain(Context& context, CommBackend& backend, const TestCall& what, milliseconds timeout);

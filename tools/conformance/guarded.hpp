@@ -1,13 +1,18 @@
-// A buffer between guard bytes that must not be written.
+// Buffers of which the suite notices what is written or read around them.
 #pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <vector>
 
 namespace ddprun::conformance {
 
+// A buffer between guard bytes that must not be written.
 class Guarded {
  public:
   // Starts `shift` bytes after a cache line: a buffer need only be aligned to its element, and backends with vector
@@ -48,6 +53,32 @@ class Guarded {
   std::vector<unsigned char> memory_;
   std::size_t bytes_;
   std::size_t begin_ = 0;
+};
+
+// Memory that ends where a page ends, with no memory behind it: who reads or writes further is killed by SIGSEGV.
+class PageEnd {
+ public:
+  explicit PageEnd(std::size_t bytes)
+      : pages_((bytes + page() - 1) / page() * page()),
+        whole_(::mmap(nullptr, pages_ + page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
+        bytes_(bytes) {
+    if (whole_ == MAP_FAILED) throw std::bad_alloc();
+    ::mprotect(static_cast<unsigned char*>(whole_) + pages_, page(), PROT_NONE);
+  }
+  ~PageEnd() { ::munmap(whole_, pages_ + page()); }
+  PageEnd(const PageEnd&) = delete;
+  PageEnd& operator=(const PageEnd&) = delete;
+
+  unsigned char* data() const { return static_cast<unsigned char*>(whole_) + pages_ - bytes_; }
+  // From now on, who writes to it is killed too.
+  void forbid_writing() const { ::mprotect(whole_, pages_, PROT_READ); }
+
+ private:
+  static std::size_t page() { return static_cast<std::size_t>(::getpagesize()); }
+
+  const std::size_t pages_;
+  void* const whole_;
+  const std::size_t bytes_;
 };
 
 }  // namespace ddprun::conformance

@@ -14,6 +14,7 @@
 #include "ddprun/error.hpp"
 #include "testing/hosts.hpp"
 #include "tools/conformance/checks.hpp"
+#include "tools/conformance/job_ranks.hpp"
 #include "tools/conformance/printer.hpp"
 #include "tools/conformance/suite.hpp"
 
@@ -25,8 +26,8 @@ using testing::As;
 struct Arguments {
   std::string plugin;
   std::vector<std::string> plugin_path;
-  std::vector<int> ranks{1, 2, 3, 5};
-  std::string as = "both";
+  std::vector<int> ranks;  // none: 1, 2, 3 and 5
+  std::string as;          // "": both
   std::string memory;
   std::vector<std::string> options;
   std::vector<std::string> hosts;
@@ -51,7 +52,7 @@ void declare(CLI::App& app, Arguments& arguments) {
       ->check(CLI::Range(1, 16));
   app.add_option("--as", arguments.as,
                  "Run ranks as processes or threads. The default is both. A death is tested only with processes.")
-      ->check(CLI::IsMember({"processes", "threads", "both"}));
+      ->check(CLI::IsMember({"processes", "threads"}));
   app.add_option("--memory", arguments.memory,
                  "Where the buffers are. The default is what the plugin supports, and host if it supports both.")
       ->check(CLI::IsMember({"host", "cuda"}));
@@ -137,13 +138,27 @@ std::vector<Case> cases_of(const World& world) {
 // The exit status that ctest counts as a skip.
 constexpr auto kSkipped = static_cast<ExitCode>(77);
 
+// What the ranks of another launcher must have in common.
+std::string identity_of(const Settings& settings, const Arguments& arguments) {
+  std::string text = settings.plugin.table->name + (" " + std::to_string(arguments.settings.seed));
+  for (const auto& [key, value] : settings.options) text += " " + key + "=" + value;
+  return text;
+}
+
 ExitCode run(const Arguments& arguments) {
   if (arguments.settings.checks.no_fork && (arguments.as == "processes" || !arguments.hosts.empty())) {
     throw Error(ExitCode::usage, "--no-fork: the ranks are threads of this process; leave out " +
                                      std::string(arguments.hosts.empty() ? "--as processes" : "--hosts"));
   }
   Settings settings = settings_from(arguments);
-  if (settings.seed == 0) settings.seed = std::random_device()() | 1U;
+  const auto job = settings.checks.no_fork ? nullptr : JobRanks::find(identity_of(settings, arguments));
+  settings.job = job.get();
+  if (job == nullptr && !settings.checks.no_fork) testing::block_stops();
+  if (job != nullptr && !(arguments.ranks.empty() && arguments.as.empty() && arguments.hosts.empty())) {
+    throw Error(ExitCode::usage, "--ranks, --as, --hosts: a launcher has started the ranks; leave these options out");
+  }
+  if (job != nullptr && !job->leads()) std::cout.setstate(std::ios::failbit);  // rank 0 prints
+  if (settings.seed == 0) settings.seed = job != nullptr ? 1 : std::random_device()() | 1U;
   const auto of_other_memory = without_algorithms_of_other_memory(settings);
   const auto& table = *settings.plugin.table;
   const std::string library = *table.library == '\0' ? "" : std::string(" (") + table.library + ")";
@@ -156,7 +171,7 @@ ExitCode run(const Arguments& arguments) {
   }
   Leftovers leftovers;
   CheckOptions output = settings.checks;
-  if (output.list) output.json = "";
+  if (output.list || (job != nullptr && !job->leads())) output.json = "";
   Printer report(output, {table.name, table.version, settings.plugin.path, settings.seed});
   const auto sink = [&](const Result& result) { report.add(result); };
   std::string stopped;
@@ -191,11 +206,15 @@ ExitCode run(const Arguments& arguments) {
     on_hosts.per_host = text[2] - '0';
     test_world(on_hosts, hosts * on_hosts.per_host, As::processes);
   }
+  if (job != nullptr) test_world(settings, job->size(), As::processes);
   const std::string chosen_as = settings.checks.no_fork ? "threads" : arguments.as;
   for (const As as : {As::processes, As::threads}) {
-    if (!arguments.hosts.empty() || (chosen_as != "both" && chosen_as != testing::name_of(as))) continue;
+    const bool is_chosen = chosen_as.empty() || chosen_as == testing::name_of(as);
+    if (job != nullptr || !arguments.hosts.empty() || !is_chosen) continue;
     thorough = true;
-    for (const int size : arguments.ranks) test_world(settings, size, as);
+    for (const int size : arguments.ranks.empty() ? std::vector{1, 2, 3, 5} : arguments.ranks) {
+      test_world(settings, size, as);
+    }
   }
   if (chosen == 0 && left_out > 0) {
     report.close();

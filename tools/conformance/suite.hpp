@@ -30,6 +30,8 @@ namespace ddprun::conformance {
 using std::chrono::milliseconds;
 using testing::Clock;
 
+class JobRanks;
+
 struct Settings {
   plugin::CommPlugin plugin;
   Capabilities capabilities;
@@ -38,6 +40,7 @@ struct Settings {
   std::vector<int> devices;                     // GPU of each rank; one: for all; empty: rank i uses GPU i
   std::shared_ptr<const testing::Hosts> hosts;  // of the ranks, which are processes; null: this one
   int per_host = 1;                             // ranks on each of them
+  JobRanks* job = nullptr;                      // the ranks of another launcher; null: this process starts them
   bool large = false;                           // every dtype and op at the large count too
   milliseconds deadline{20'000};                // of a collective that should succeed
   milliseconds fault_deadline{1'000};           // of a collective that should time out
@@ -93,14 +96,14 @@ class Context {
   }
   // Fails unless `took` is at most `latest`. The runner repeats a case in its own world that is only a little too slow.
   void judge_time(const std::string& what, milliseconds took, milliseconds latest);
-  // A result that must have the same bits on every rank.
-  void digest(const void* data, std::size_t bytes);
+  // Fails on the ranks whose result has other bits than that of rank 0. All ranks call it.
+  void judge_same(DType dtype, const unsigned char* result, std::size_t count);
 
   // Runs one case and reports its verdict to the parent.
   void run(std::size_t index, const std::function<void(Context&)>& body);
 
  private:
-  // One record: "pass 12 <digest>", "fail 12 <text>", "slow 12 <text>".
+  // One record: "pass 12 ", "fail 12 <text>", "slow 12 <text>".
   void report(const std::string& kind, const std::string& text) {
     rank_.report(kind + " " + std::to_string(index_) + " " + text);
   }
@@ -111,7 +114,6 @@ class Context {
   std::map<std::string, std::unique_ptr<CommBackend>> shared_;
   std::size_t index_ = 0;
   bool failed_ = false;
-  uint64_t digest_ = 0;
 };
 
 // The ranks of some cases. The settings outlive it.
@@ -183,7 +185,8 @@ const ddprun_comm_plugin& watch(const ddprun_comm_plugin& plugin);
 
 // All of the following is about the calling thread.
 
-// What the plugin did wrong since the last call, one line each: an error without a text, or with several lines.
+// What the plugin did wrong since the last call, one line each: an error without a text, or with several lines, a text
+// that does not live long enough; and what any thread has done: a log line after destroy, or with a control character.
 std::vector<std::string> take_faults();
 
 // The communicator that was joined last, for calls of the plugin's table without ddprun.
@@ -192,6 +195,9 @@ ddprun_comm* last_joined();
 // From now on, the plugin gets each ddprun_collective as a copy. After the call, `change` gets that copy, which the
 // plugin must not read any more. Null ends this, and frees the copies.
 void change_after_call(std::function<void(ddprun_collective&)> change);
+
+// From now on, or no longer, the plugin gets each struct with no memory behind it (PageEnd).
+void put_structs_at_ends(bool on);
 
 }  // namespace spy
 

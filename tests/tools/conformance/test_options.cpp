@@ -1,9 +1,12 @@
 // The options of `ddprun-conformance` for scripts and debuggers: files of results, what is run, and where.
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "faults.hpp"
+#include "launch/net/address.hpp"
 #include "support/read_file.hpp"
 #include "testing/temp_dir.hpp"
 
@@ -34,6 +37,51 @@ TEST_CASE("if the ranks cannot join, one case fails and nothing else is run") {
   CHECK_MESSAGE(contains(result.out, "not run: world 2 threads: "), result.out);
   CHECK_MESSAGE(contains(result.out, " cases: \"lifetime: all ranks join\" failed\n"), result.out);
   CHECK_MESSAGE(lines_of(result.out) < 40, result.out);
+}
+
+// The two processes of a job, as a launcher starts them.
+std::vector<ProcessResult> launched(const Words& arguments) {
+  Words command{DDPRUN_CONFORMANCE, "--plugin", DDPRUN_FAULTY_COMM, "--slack", "15000"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  const int port = launch::free_port("127.0.0.1");
+  std::vector<std::unique_ptr<Process>> processes;
+  for (const char* rank : {"0", "1"}) {
+    processes.push_back(std::make_unique<Process>(
+        command, Words{std::string("RANK=") + rank, std::string("LOCAL_RANK=") + rank, "WORLD_SIZE=2",
+                       "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(port)}));
+  }
+  std::vector<ProcessResult> results;
+  for (const auto& process : processes) results.push_back(process->wait(std::chrono::seconds(100)));
+  return results;
+}
+
+TEST_CASE("the ranks of a launcher test the plugin together, and rank 0 prints") {
+  const auto good = launched({"--filter", "allreduce auto int32", "--filter", "usage"});
+  CHECK_MESSAGE(good[0].code == 0, (good[0].out + good[0].err));
+  CHECK_MESSAGE(contains(good[0].out, "world 2 launched"), good[0].out);
+  CHECK(good[1].code == 0);
+  CHECK(good[1].out == "");
+  const auto bad = launched({"--option", "fault=wrong_at_some_counts", "--filter", "float32 sum with drawn"});
+  CHECK(bad[0].code == 6);
+  CHECK_MESSAGE(contains(bad[0].out, "FAILED  world 2 launched: allreduce auto float32 sum with drawn sizes"),
+                bad[0].out);
+  CHECK(bad[1].code == 6);
+  const auto refused = launched({"--ranks", "3"});
+  CHECK(refused[0].code == 2);
+  CHECK_MESSAGE(contains(refused[0].err, "a launcher has started the ranks"), refused[0].err);
+}
+
+TEST_CASE("a suite that a signal ends leaves nothing in $TMPDIR") {
+  const TempDir folder;
+  Process process({DDPRUN_CONFORMANCE, "--plugin", DDPRUN_FAULTY_COMM}, {"TMPDIR=" + folder.path()});
+  const auto is_used = [&] { return !std::filesystem::is_empty(folder.path()); };
+  REQUIRE(eventually(is_used));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  ::kill(process.pid(), SIGTERM);
+  const ProcessResult result = process.wait(std::chrono::seconds(20));
+  CHECK(result.code == 143);
+  CHECK_MESSAGE(contains(result.err, "ended by Terminated"), result.err);
+  CHECK_FALSE(is_used());
 }
 
 TEST_CASE("--exclude leaves cases out, also of those that --filter chooses") {

@@ -81,13 +81,15 @@ TEST_CASE("an exception fails its case with its text") {
   CHECK(results[0].text == "rank 0: threw: oh\nrank 1: threw: oh");
 }
 
-TEST_CASE("different bits on the ranks fail a case") {
+TEST_CASE("different bits on the ranks fail a case, with the first element that differs") {
   const auto results = results_of({simple("drift", [](Context& context) {
-    const int mine = context.rank();
-    context.digest(&mine, sizeof mine);
+    std::vector<int32_t> mine(100'000, 7);
+    context.judge_same(ddprun::DType::int32, reinterpret_cast<const unsigned char*>(mine.data()), mine.size());
+    for (const std::size_t index : {70'001, 80'000}) mine[index] += context.rank();
+    context.judge_same(ddprun::DType::int32, reinterpret_cast<const unsigned char*>(mine.data()), mine.size());
   })});
   CHECK(results[0].state == State::failed);
-  CHECK(results[0].text == "rank 1: its result differs from that of rank 0");
+  CHECK(results[0].text == "rank 1: element 70001 is 8, and on rank 0 7: all ranks must get the same bits");
 }
 
 TEST_CASE("a rank that should die and survives fails its case; one that dies passes it") {

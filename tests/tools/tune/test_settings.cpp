@@ -43,5 +43,5 @@ TEST_CASE("the changes as overrides give the chosen settings, and change nothing
   CHECK(tune::settings_of(after) == chosen);
   after.comm = before.comm;
   after.strategy = before.strategy;
-  CHECK(after == before);
+  CHECK(config::to_toml(after) == config::to_toml(before));
 }

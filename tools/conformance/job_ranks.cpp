@@ -1,0 +1,77 @@
+#include "tools/conformance/job_ranks.hpp"
+
+#include <cstring>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "base/log.hpp"
+
+namespace ddprun::conformance {
+namespace {
+
+using nlohmann::json;
+using testing::Outcome;
+
+constexpr std::chrono::milliseconds kMeeting{60'000};
+constexpr std::chrono::milliseconds kGather{30'000};  // a rank that has failed comes no more
+
+}  // namespace
+
+std::unique_ptr<JobRanks> JobRanks::find(const std::string& identity) {
+  auto job = tools::Job::find({});
+  if (job == nullptr) return nullptr;
+  job->meet({.timeout = kMeeting,
+             .identity = identity,
+             .differ = "do not test the same",
+             .advice = "start all with the same arguments",
+             .counts = {1}});
+  return std::unique_ptr<JobRanks>(new JobRanks(std::move(job)));
+}
+
+JobRanks::~JobRanks() {
+  try {
+    job_->store().allgather("conformance ends", job_->index(), size(), "", kMeeting);
+  } catch (const std::exception& error) {
+    log::debug(error.what());
+  }
+}
+
+std::vector<Outcome> JobRanks::run(const std::function<void(testing::Rank&)>& body) {
+  const std::string world = "world " + std::to_string(++worlds_);
+  const int index = job_->index();
+  const auto gather = [&](int channel, uint32_t round, const void* send, std::size_t bytes, void* recv) {
+    const std::string key = world + "/" + std::to_string(channel) + "/" + std::to_string(round);
+    const std::string_view mine(static_cast<const char*>(send), bytes);
+    int rank = 0;
+    for (const std::string& theirs : job_->store().allgather(key, index, size(), mine, kGather)) {
+      if (theirs.size() != bytes) throw std::runtime_error("exchange: rank " + std::to_string(rank) + " differs");
+      if (bytes > 0)
+        std::memcpy(static_cast<char*>(recv) + static_cast<std::size_t>(rank) * bytes, theirs.data(), bytes);
+      ++rank;
+    }
+  };
+  Outcome own;
+  std::mutex mutex;
+  const auto take = [&](char kind, std::string_view text) {
+    const std::lock_guard lock(mutex);
+    own.take(kind, std::string(text));
+  };
+  testing::Rank(index, size(), gather, take).run(body);
+  const json mine = {{"end", own.end}, {"number", own.number}, {"error", own.error}, {"records", own.records}};
+  std::vector<Outcome> outcomes;
+  // A text may be in any encoding.
+  const std::string text = mine.dump(-1, ' ', false, json::error_handler_t::replace);
+  for (const std::string& one : job_->store().allgather(world, index, size(), text, 3 * kGather)) {
+    const json of_rank = json::parse(one);
+    Outcome& outcome = outcomes.emplace_back();
+    outcome.rank = static_cast<int>(outcomes.size()) - 1;
+    of_rank.at("end").get_to(outcome.end);
+    of_rank.at("number").get_to(outcome.number);
+    of_rank.at("error").get_to(outcome.error);
+    of_rank.at("records").get_to(outcome.records);
+  }
+  return outcomes;
+}
+
+}  // namespace ddprun::conformance
