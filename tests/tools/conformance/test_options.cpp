@@ -73,7 +73,7 @@ TEST_CASE("the ranks of a launcher test the plugin together, and rank 0 prints")
 
 TEST_CASE("a suite that a signal ends leaves nothing in $TMPDIR") {
   const TempDir folder;
-  Process process({DDPRUN_CONFORMANCE, "--plugin", DDPRUN_FAULTY_COMM}, {"TMPDIR=" + folder.path()});
+  Process process({DDPRUN_CONFORMANCE, "--plugin", DDPRUN_FAULTY_COMM}, {"TMPDIR=" + folder.path().string()});
   const auto is_used = [&] { return !std::filesystem::is_empty(folder.path()); };
   REQUIRE(eventually(is_used));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
