@@ -1,4 +1,9 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "cli/commands.hpp"
 #include "cli/console/command_line.hpp"
@@ -12,6 +17,30 @@ using Command = std::function<ExitCode(const Arguments&)>;
 constexpr const char* kExitCodes =
     "Exit codes: 0 ok; 1 training or set-up failed; 2 usage, config or data; 3 plugin; 4 the ranks did not meet;\n"
     "5 a peer died or the ranks disagree; 6 a gate failed; 130 / 143 interrupted / terminated.";
+
+constexpr const char* kTool = "ddprun-";
+
+// The path of the program `ddprun-<name>`, a subcommand that is a separate program, in ddprun's own folder or on PATH;
+// "" if there is none.
+std::string find_tool(const std::string& name) {
+  return name.find('/') == std::string::npos ? console::find_program(kTool + name) : "";
+}
+
+// Those that were found, sorted.
+std::vector<std::string> tool_names() {
+  namespace fs = std::filesystem;
+  std::set<std::string> names;
+  for (const std::string& folder : console::program_folders()) {
+    std::error_code error;
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+      const std::string file = entry->path().filename();
+      if (!file.starts_with(kTool)) continue;
+      const std::string name = file.substr(std::strlen(kTool));
+      if (!find_tool(name).empty()) names.insert(name);
+    }
+  }
+  return {names.begin(), names.end()};
+}
 
 void declare_subcommands(CLI::App& cli, Arguments& arguments, Command& command) {
   auto* validate =
@@ -92,6 +121,15 @@ bool is_path(const std::string& argument) {
 }
 
 }  // namespace
+
+void run_tool(const std::string& path, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), path);
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  ::execv(path.c_str(), argv.data());
+  throw Error(ExitCode::failure, "cannot start " + path + ": " + std::strerror(errno));
+}
 
 ExitCode run(int argc, char** argv) {
   Arguments arguments;

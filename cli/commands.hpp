@@ -52,13 +52,6 @@ config::Loaded load_experiment(const Arguments& arguments, const std::optional<l
 // loaded. Does nothing if the user has set OMP_WAIT_POLICY or GOMP_SPINCOUNT, and for a GPU.
 void choose_wait_policy(const Arguments& arguments);
 
-// The path of the program `ddprun-<name>`, a subcommand that is a separate program, in ddprun's own folder or on PATH;
-// "" if there is none.
-std::string find_tool(const std::string& name);
-
-// The names of all tools that were found, sorted.
-std::vector<std::string> tool_names();
-
 // Replaces this process with the program. Throws Error(failure) if it cannot be started.
 [[noreturn]] void run_tool(const std::string& path, std::vector<std::string> arguments);
 

@@ -14,20 +14,18 @@
 namespace ddprun::app {
 namespace {
 
-std::string describe(const Capabilities& capabilities) {
+std::string describe(const Capabilities& of) {
   std::string text;
-  const auto add = [&](bool has, const char* word) {
-    if (has && !text.empty()) text += ' ';
-    if (has) text += word;
-  };
-  add(capabilities.host, "host");
-  add(capabilities.cuda, "cuda");
-  add(capabilities.blocking, "blocking");
-  add(capabilities.stream_ordered, "stream-ordered");
-  add(capabilities.alloc, "alloc");
-  add(capabilities.reduce_scatter, "reduce_scatter");
+  for (const auto& [has, word] : {std::pair{of.host, "host"},
+                                  {of.cuda, "cuda"},
+                                  {of.blocking, "blocking"},
+                                  {of.stream_ordered, "stream-ordered"},
+                                  {of.alloc, "alloc"},
+                                  {of.reduce_scatter, "reduce_scatter"}}) {
+    if (has) text.append(text.empty() ? "" : " ").append(word);
+  }
   text += "; algorithms auto";
-  for (const AlgorithmInfo& algorithm : capabilities.algorithms) text += " " + algorithm.name;
+  for (const AlgorithmInfo& algorithm : of.algorithms) text.append(" ").append(algorithm.name);
   return text;
 }
 

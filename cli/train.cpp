@@ -101,9 +101,7 @@ ExitCode be_rank(const Arguments& arguments, const config::Loaded& loaded, const
     log::info(world.launcher + " has started " + console::several(world.size, "rank") +
               (loaded.sources.given("launch.nproc") ? "; launch.nproc is not used" : ""));
   }
-  const bool own_log = !own || run_dir == nullptr;  // no launcher of this host keeps it
-  return run::run_rank({loaded, world, std::move(prepared), own && run_dir != nullptr ? run_dir : "", own_log},
-                       registry);
+  return run::run_rank({loaded, world, std::move(prepared), own && run_dir != nullptr ? run_dir : ""}, registry);
 }
 
 // A fork would lose the threads that a plugin has started. Ranks are then started by exec.
@@ -186,8 +184,7 @@ ExitCode train(const Arguments& arguments) {
   launch::catch_stop_signals();
   if (!arguments.quiet) launch::acknowledge_stop_signals(console::terminal_columns() > 0);
   launch::hold_usr2();
-  constexpr bool own_log = true;
-  return run::run_rank({loaded, launch::World{}, nullptr, "", own_log}, registry);
+  return run::run_rank({loaded, launch::World{}, nullptr, ""}, registry);
 }
 
 }  // namespace ddprun::app

@@ -83,19 +83,13 @@ class Check {
   }
 
   void check_gpus() {
-    const std::vector<int64_t>& devices = e_.launch.devices;
-    if (e_.launch.device != "cuda" || devices.empty()) return;
-    const auto fits = [&](const std::string& key, int64_t count) {
-      refuse(static_cast<int64_t>(devices.size()) != count, {"launch.devices", key, "strategy.kind"},
-             "names " + std::to_string(devices.size()) + (devices.size() == 1 ? " GPU" : " GPUs") + ", and " + key +
-                 " = " + std::to_string(count) + "; name one for each, or leave it out");
-    };
-    if (e_.strategy.kind == "dp") return fits("strategy.devices", e_.strategy.devices);
-    if (!ddp_) {
-      return refuse(devices.size() > 1, {"launch.devices", "strategy.kind"},
-                    "names " + std::to_string(devices.size()) + " GPUs, and strategy \"single\" has one; name one");
-    }
-    if (local_ranks_ > 0) fits("launch.nproc", local_ranks_);  // auto: as many ranks as devices
+    const auto named = static_cast<int64_t>(e_.launch.devices.size());
+    // 0: not known, or with nproc = "auto" as many as are named.
+    const int64_t used = e_.strategy.kind == "dp" ? e_.strategy.devices : ddp_ ? local_ranks_ : 1;
+    refuse(e_.launch.device == "cuda" && named > 0 && used > 0 && named != used,
+           {"launch.devices", "launch.nproc", "strategy.devices", "strategy.kind"},
+           "names " + std::to_string(named) + (named == 1 ? " GPU" : " GPUs") + ", and strategy \"" + e_.strategy.kind +
+               "\" uses " + std::to_string(used) + " here; name one for each, or leave it out");
   }
 
   void check_sync_batch_norm() {
@@ -114,8 +108,7 @@ class Check {
            "changes a collective, and only strategy \"ddp\" has collectives");
     const int64_t ranks = ddp_ ? ranks_ : 1;  // 0: not known
     refuse(ranks > 0 && e_.faults.rank >= ranks, {"faults.rank", "launch.nproc", "strategy.kind"},
-           "the run has " + std::to_string(ranks) +
-               (ranks == 1 ? " rank, 0" : " ranks, from 0 to " + std::to_string(ranks - 1)));
+           "the run has " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") + ", counted from 0");
   }
 
  private:

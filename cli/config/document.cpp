@@ -1,9 +1,22 @@
 #include "cli/config/document.hpp"
 
+#include <algorithm>
 #include <limits>
 
 namespace ddprun::config {
 namespace {
+
+// toml++ 3.3 frees nested tables recursively and does not limit the depth of dotted keys: about 10,000 dots overflow
+// the stack. No experiment needs nearly as many.
+constexpr std::ptrdiff_t max_dots = 1000;
+
+// Throws toml::parse_error, and Error(usage) for text that is nested too deeply; `where` starts the message.
+toml::table parse_toml(const std::string& text, const std::string& where) {
+  if (std::count(text.begin(), text.end(), '.') > max_dots) {
+    throw Error(ExitCode::usage, where + ": more than " + std::to_string(max_dots) + " dots; this is no configuration");
+  }
+  return toml::parse(text, std::string_view(where));
+}
 
 // Errors of overrides are reported after all lines of the file.
 constexpr int64_t after_the_file = std::numeric_limits<int64_t>::max();

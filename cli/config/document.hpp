@@ -41,12 +41,6 @@ class Errors {
 // The key's location. For a key that is not set: the file, with the default's value.
 Location location_of(const Sources& sources, const std::string& key);
 
-// The text of a file of at most 1 MiB. Throws Error(usage) with one line if it cannot be read.
-std::string read_file(const std::string& path);
-
-// Throws toml::parse_error, and Error(usage) for text that is nested too deeply; `where` starts the message.
-toml::table parse_toml(const std::string& text, const std::string& where);
-
 // One value that is set; for a key with options, one option.
 struct Written {
   const Key* key;

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "base/file.hpp"
 #include "cli/config/document.hpp"
@@ -8,6 +11,22 @@ namespace ddprun::config {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t max_bytes = 1 << 20;
+
+// The text of a file. Throws Error(usage) with one line if it cannot be read.
+std::string read_file(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::string text(max_bytes + 1, '\0');
+  if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!file.eof() && file.fail()) {
+    throw Error(ExitCode::usage, path + ": cannot be read (" + std::strerror(errno) + "); give a TOML file");
+  }
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > max_bytes) throw Error(ExitCode::usage, path + ": larger than 1 MiB; this is no configuration");
+  return text;
+}
 
 void read_all(const Document& document, Loaded& loaded, Errors& errors) {
   for (const auto& [name, written] : document.written()) {
@@ -23,11 +42,6 @@ void check_missing(const Sources& sources, Errors& errors) {
     errors.add_key({.where = sources.file, .value = ""}, key.path,
                    "missing; give it under [" + key.table() + "], as in " + key.example);
   }
-}
-
-void fill_in(const std::string& path, Experiment& experiment) {
-  if (experiment.experiment.name.empty()) experiment.experiment.name = fs::path(path).stem().string();
-  if (!experiment.train.epochs && !experiment.train.steps) experiment.train.epochs = 1;
 }
 
 // The members that hold a relative path, by key.
@@ -81,7 +95,9 @@ Loaded load_text(const std::string& text, const std::string& path, const std::ve
   Loaded loaded{{}, {path, {}}};
   read_all(document, loaded, errors);
   check_missing(loaded.sources, errors);
-  fill_in(path, loaded.experiment);
+  Experiment& experiment = loaded.experiment;
+  if (experiment.experiment.name.empty()) experiment.experiment.name = fs::path(path).stem().string();
+  if (!experiment.train.epochs && !experiment.train.steps) experiment.train.epochs = 1;
   check_together(loaded.experiment, ranks, loaded.sources, errors);
   errors.raise();
   find_from_config(loaded.experiment, loaded.sources);

@@ -5,7 +5,6 @@
 
 #include "cli/console/table.hpp"
 #include "cli/run/session.hpp"
-#include "cuda/driver.hpp"
 #include "train/device/cuda.hpp"
 
 namespace ddprun::run {
@@ -110,9 +109,6 @@ std::string banner(const Assembly& assembly, const train::DataLoader& loader, in
   table.row({"world size", std::to_string(world)});
   table.row({"batch", batch_of(loader.batch_size(), world, devices)});
   table.row({"device", device_of(assembly, world, devices, threads)});
-  if (assembly.device().is_cpu() && !cuda::driver_installed()) {
-    table.row({"", "no GPU on this machine: everything runs on the CPU"});
-  }
   table.row({"length", length_of(experiment.train, loader.steps())});
   const std::string of_rank0 = world > 1 ? ", of rank 0" : "";
   table.row({"step lines", "means since the line before (in parentheses: since the start of the epoch)" + of_rank0});

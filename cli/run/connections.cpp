@@ -24,13 +24,6 @@ std::string identity(const Assembly& assembly) {
   return text + config::shared_toml(assembly.experiment());
 }
 
-void compare_identities(const Assembly& assembly, Store& store, const launch::World& world,
-                        std::chrono::milliseconds timeout) {
-  launch::compare_identities(
-      store, world.rank, world.size, identity(assembly), timeout,
-      {.differ = "do not run the same experiment", .advice = "start all ranks with the same config and program"});
-}
-
 void join_backend(const Assembly& assembly, const launch::World& world, const Rendezvous& rendezvous,
                   Connections& connections) {
   const auto& settings = assembly.experiment().comm;
@@ -68,7 +61,9 @@ Connections connect(const Assembly& assembly, const launch::World& world, const 
   if (world.size > 1) {
     if (world.is_own()) connections.table = std::make_unique<launch::ProgressTable>(world.job_dir, world.local_size);
     connections.progress()->set(world.local_rank, {0, Phase::rendezvous, -1});
-    compare_identities(assembly, *connections.store, world, config::milliseconds(experiment.launch.timeout));
+    launch::compare_identities(
+        *connections.store, world.rank, world.size, identity(assembly), config::milliseconds(experiment.launch.timeout),
+        {.differ = "do not run the same experiment", .advice = "start all ranks with the same config and program"});
     join_backend(assembly, world, rendezvous, connections);
   } else if (experiment.strategy.kind == "ddp") {
     connections.backend = comm::single_process_backend();

@@ -48,11 +48,6 @@ auto at_key(const config::Loaded& loaded, Work work) {
   return config::at_key(loaded.sources, key, work);
 }
 
-int gpu_count(const config::Loaded& loaded) {
-  const auto count = [] { return static_cast<int64_t>(cuda::gpus().size()); };
-  return static_cast<int>(at_key(loaded, [&] { return run_in_subprocess(count); }));
-}
-
 }  // namespace
 
 void check_devices(const config::Loaded& loaded, int ranks) {
@@ -88,7 +83,9 @@ int ranks_of(const config::Loaded& loaded) {
   if (experiment.launch.nproc > 0) return static_cast<int>(experiment.launch.nproc);
   if (experiment.launch.device == "cpu") return usable_cores();
   const std::size_t named = experiment.launch.devices.size();
-  return named > 0 ? static_cast<int>(named) : gpu_count(loaded);
+  if (named > 0) return static_cast<int>(named);
+  const auto count = [] { return static_cast<int64_t>(cuda::gpus().size()); };
+  return static_cast<int>(at_key(loaded, [&] { return run_in_subprocess(count); }));
 }
 
 std::vector<torch::Device> choose_devices(const config::Loaded& loaded, const launch::World& world) {

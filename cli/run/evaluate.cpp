@@ -16,37 +16,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Loaded {
-  Assembly assembly;
-  checkpoint::Metadata metadata;
-};
-
-// The model with the checkpoint's weights, and the metadata of the file.
-Loaded load(config::Loaded loaded, const std::string& checkpoint, const plugin::Registry& registry) {
+// The model with the checkpoint's weights, and its standardization.
+Assembly load(config::Loaded loaded, const std::string& checkpoint, const plugin::Registry& registry) {
   loaded.experiment.train.evaluate = false;  // a setting of the training; the test split is required below
   loaded.experiment.model.weights.clear();
-  Loaded made{assemble(std::move(loaded), registry), {}};
-  if (made.assembly.data.test == nullptr) {
-    throw Error(ExitCode::usage, config::error(made.assembly.loaded.sources, "data.name",
+  Assembly made = assemble(std::move(loaded), registry);
+  if (made.data.test == nullptr) {
+    throw Error(ExitCode::usage, config::error(made.loaded.sources, "data.name",
                                                "has no test split here, and ddprun evaluate needs one"));
   }
-  made.metadata = train::load_weights(made.assembly.model->module(), checkpoint);
-  const auto by = made.metadata.find(kStandardize);
-  if (by != made.metadata.end()) {
-    made.assembly.standardization = data::read_standardization(by->second);
-  } else if (made.assembly.experiment().data.standardize) {
+  const checkpoint::Metadata metadata = train::load_weights(made.model->module(), checkpoint);
+  if (const auto by = metadata.find(kStandardize); by != metadata.end()) {
+    made.standardization = data::read_standardization(by->second);
+  } else if (made.experiment().data.standardize) {
     throw Error(ExitCode::usage, checkpoint +
                                      ": holds no standardization, and data.standardize = true; evaluate it "
                                      "with --set data.standardize=false, or take a checkpoint that does");
   }
   return made;
-}
-
-// ", step 469, epoch 1"; "" for a file written by Python.
-std::string position_of(const checkpoint::Metadata& metadata) {
-  const auto step = metadata.find("step"), epoch = metadata.find("epoch");
-  if (step == metadata.end() || epoch == metadata.end()) return "";
-  return ", step " + step->second + ", epoch " + epoch->second;
 }
 
 Evaluation evaluate(Assembly& assembly, Connections& connections, const launch::World& world) {
@@ -99,16 +86,14 @@ void run_evaluation(config::Loaded loaded, const std::string& checkpoint, launch
                     const plugin::Registry& registry) {
   const Rendezvous rendezvous = join_rendezvous(world, config::milliseconds(loaded.experiment.launch.timeout));
   Evaluation result;
-  std::string position;
   run_linked(rendezvous, [&] {
     const std::vector<torch::Device> devices = choose_devices(loaded, world);
-    auto [assembly, metadata] = load(std::move(loaded), checkpoint, registry);
+    Assembly assembly = load(std::move(loaded), checkpoint, registry);
     use_threads(assembly.experiment(), world);
     standardize_data(assembly);
     place_models(assembly, devices);
     Connections connections = connect(assembly, world, rendezvous);
     result = evaluate(assembly, connections, world);
-    position = position_of(metadata);
   });
   if (!std::isfinite(result.loss))
     throw Error(ExitCode::failure, checkpoint + ": the loss on the test set is not finite");
@@ -117,8 +102,8 @@ void run_evaluation(config::Loaded loaded, const std::string& checkpoint, launch
   summary.test_loss = result.loss;
   summary.test_accuracy = result.accuracy;
   summary.world = world.size;
-  const std::string text = "checkpoint " + checkpoint + position + "\n" + std::to_string(result.samples) +
-                           " test samples\n" + console::summary_table(summary);
+  const std::string text = "checkpoint " + checkpoint + "\n" + std::to_string(result.samples) + " test samples\n" +
+                           console::summary_table(summary);
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }

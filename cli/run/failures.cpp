@@ -70,9 +70,11 @@ void report_crashes(const launch::World& world, const Rendezvous& rendezvous) {
 CollectivesFile::CollectivesFile(std::shared_ptr<const comm::FlightRecorder> recorder, const launch::World& world,
                                  std::string backend, std::string run_dir, std::string log_path)
     : recorder_(std::move(recorder)),
-      rank_(world.rank),
-      world_(world.size),
-      backend_(std::move(backend)),
+      file_{.rank = world.rank,
+            .world = world.size,
+            .host = launch::host_name(),
+            .pid = ::getpid(),
+            .backend = std::move(backend)},
       run_dir_(std::move(run_dir)),
       log_path_(std::move(log_path)),
       exceptions_before_(std::uncaught_exceptions()),
@@ -105,7 +107,7 @@ void CollectivesFile::show_stack() const {
     rest = "\n  and " + std::to_string(stack.size() - kShown) + " more, in " + log_path_;
     stack.resize(kShown);
   }
-  log::info("rank " + std::to_string(rank_) + ": the others wait for this rank; its training thread is in:\n" +
+  log::info("rank " + std::to_string(file_.rank) + ": the others wait for this rank; its training thread is in:\n" +
             text_of(stack) + rest);
 }
 
@@ -116,18 +118,13 @@ void CollectivesFile::write_file(const std::string& reason, log::Level level) no
       return;
     }
     const std::lock_guard lock(mutex_);
-    const comm::RankCollectives file{
-        .rank = rank_,
-        .world = world_,
-        .host = launch::host_name(),
-        .pid = ::getpid(),
-        .backend = backend_,
-        .reason = reason,
-        .written = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(),
-        .calls = recorder_->calls()};
-    comm::write_collectives(run_dir_, file);
-    log::write(level, "rank " + std::to_string(rank_) + ": the last collectives are in " +
-                          comm::collectives_path(run_dir_, rank_) + "; ddprun report shows where the ranks diverged");
+    file_.reason = reason;
+    file_.written = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+    file_.calls = recorder_->calls();
+    comm::write_collectives(run_dir_, file_);
+    log::write(level, "rank " + std::to_string(file_.rank) + ": the last collectives are in " +
+                          comm::collectives_path(run_dir_, file_.rank) +
+                          "; ddprun report shows where the ranks diverged");
   } catch (const std::exception& error) {
     log::warning(error.what());
   }

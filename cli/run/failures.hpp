@@ -13,6 +13,7 @@
 #include "base/log.hpp"
 #include "cli/run/connections.hpp"
 #include "comm/flight_recorder.hpp"
+#include "comm/rank_collectives.hpp"
 #include "launch/signals.hpp"
 #include "launch/world.hpp"
 
@@ -43,8 +44,7 @@ class CollectivesFile {
   void write_file(const std::string& reason, log::Level level) noexcept;
 
   const std::shared_ptr<const comm::FlightRecorder> recorder_;
-  const int rank_, world_;
-  const std::string backend_;
+  comm::RankCollectives file_;
   const std::string run_dir_, log_path_;
   const int exceptions_before_;
   const pthread_t training_thread_;

@@ -122,10 +122,7 @@ std::optional<std::string> checkpoint_at(const std::string& path) {
 
 std::optional<std::string> newest_commit_in(const std::string& run_dir) {
   try {
-    const std::string dir = (fs::path(run_dir) / "checkpoints").string();
-    checkpoint::remove_left_overs(dir);
-    const auto commit = checkpoint::newest_whole(dir);
-    return commit ? std::optional(commit->path) : std::nullopt;
+    return newest_commit(run_dir).path;
   } catch (const Error& error) {
     log::warning(error.what());  // a run before it may have a whole one
     return std::nullopt;
@@ -163,34 +160,29 @@ bool find_resume(config::Loaded& loaded) {
 
 bool find_common_resume(config::Loaded& loaded, const launch::World& world, Store* store,
                         std::chrono::milliseconds timeout) {
-  std::string& resume = loaded.experiment.checkpoint.resume;
   if (store == nullptr || world.on_one_host()) return find_resume(loaded);
-  const std::string key = "resume", seen = "resume seen by ";
-  if (world.rank != 0) {
-    const std::string found = store->require(key, timeout);
-    store->set(seen + std::to_string(world.rank), "");
-    if (found == kEnd) return false;
-    if (!found.starts_with(kFrom)) throw Error(ExitCode::usage, found);
-    resume = on_this_host(found.substr(kFrom.size()), loaded.experiment.experiment.output);
-    if (!resume.empty()) copy_commit(resume, world, *store, timeout);
-    return true;
-  }
-  // Rank 0 may host the store, so it must not end before the others have read the result.
-  const auto wait_for_others = [&] {
-    for (int rank = 1; rank < world.size; ++rank) store->require(seen + std::to_string(rank), timeout);
-  };
+  const config::Experiment& experiment = loaded.experiment;
+  std::string& resume = loaded.experiment.checkpoint.resume;
+  std::string mine;
   try {
-    const bool more = find_resume(loaded);
-    store->set(key, more ? kFrom + loaded.experiment.experiment.output + "\n" + resume : kEnd);
-    if (!more) wait_for_others();
-    if (more && !resume.empty()) copy_commit(resume, world, *store, timeout);
-    return more;
+    if (world.rank == 0) mine = find_resume(loaded) ? kFrom + experiment.experiment.output + "\n" + resume : kEnd;
   } catch (const Error& error) {
     if (error.code() != ExitCode::usage) throw;
-    store->set(key, error.what());
-    wait_for_others();
-    throw;
+    mine = error.what();
   }
+  const std::string found = store->allgather("resume", world.rank, world.size, mine, timeout).front();
+  const bool resumes = found.starts_with(kFrom);
+  // Rank 0 may host the store, so it must not end before the others have read the result.
+  const std::string seen = "resume seen by ";
+  if (world.rank != 0) store->set(seen + std::to_string(world.rank), "");
+  for (int rank = 1; rank < world.size && world.rank == 0 && !resumes; ++rank) {
+    store->require(seen + std::to_string(rank), timeout);
+  }
+  if (found == kEnd) return false;
+  if (!resumes) throw Error(ExitCode::usage, found);
+  if (world.rank != 0) resume = on_this_host(found.substr(kFrom.size()), experiment.experiment.output);
+  if (!resume.empty()) copy_commit(resume, world, *store, timeout);
+  return true;
 }
 
 }  // namespace ddprun::run

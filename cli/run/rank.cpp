@@ -116,9 +116,9 @@ ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin:
   const config::Experiment& experiment = assembly.experiment();
   const int64_t threads = use_threads(experiment, world);
   Connections connections = connect(assembly, world, rendezvous);
-  RunFolder folder(connections, world, std::move(options.run_dir), experiment);
+  RunFolder folder(connections, world, options.run_dir, experiment);
   const std::string log_path = log_dir(experiment, folder.path()) + "/rank" + std::to_string(world.rank) + ".log";
-  if (options.own_log) log::also_to(log_path);
+  if (options.run_dir.empty()) log::also_to(log_path);  // otherwise the launcher writes it
 
   CollectivesFile collectives(connections.recorder, world, connections.backend ? connections.backend->name() : "",
                               folder.path(), log_path);

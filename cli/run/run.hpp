@@ -60,9 +60,8 @@ bool find_resume(config::Loaded& loaded);
 struct RankOptions {
   config::Loaded loaded;
   launch::World world;
-  Prepared prepared;     // for all ranks of `world`; null: this rank prepares the run itself
-  std::string run_dir;   // "": rank 0 creates it (a run without our launcher)
-  bool own_log = false;  // true if no launcher writes this rank's log file
+  Prepared prepared;    // for all ranks of `world`; null: this rank prepares the run itself
+  std::string run_dir;  // "": rank 0 creates it, and each rank writes its log file (a run without our launcher)
 };
 
 // Runs the rank to its end: writes files into the run folder, and on rank 0 results to stdout. Returns the exit code:

@@ -64,17 +64,6 @@ SamplerOf position_samplers(const Assembly& assembly, int world) {
   };
 }
 
-SamplerOf train_samplers(const Assembly& assembly, int world) {
-  return [sampler_of = position_samplers(assembly, world), &subset = assembly.split.train](int rank) {
-    return data::subset_sampler(sampler_of(rank), subset);
-  };
-}
-
-int64_t steps_per_epoch(const Assembly& assembly, int world) {
-  return train::steps_of_epoch(*position_samplers(assembly, world)(0), rank_batch(assembly.loaded, world), world,
-                               last_of(assembly.experiment()));
-}
-
 // Every sample of `subset` (empty: of the data set) exactly once for any number of ranks: an average over padded
 // samples would not be the model's accuracy.
 std::unique_ptr<train::DataLoader> evaluation_loader(const Assembly& assembly, const launch::World& world,
@@ -104,7 +93,9 @@ void standardize_data(Assembly& assembly) {
 
 void check_training_data(const Assembly& assembly, int world) {
   refuse_empty_epochs(assembly, world);
-  const int64_t steps = steps_per_epoch(assembly, world);
+  const int64_t steps =
+      train::steps_of_epoch(*position_samplers(assembly, world)(0), rank_batch(assembly.loaded, world), world,
+                            last_of(assembly.experiment()));
   step_options(assembly.loaded, world, steps);
   steps_to_trace(assembly.loaded, steps);
 }
@@ -114,7 +105,9 @@ std::unique_ptr<train::DataLoader> test_loader(const Assembly& assembly, const l
 }
 
 DataLoaders make_loaders(const Assembly& assembly, const launch::World& world) {
-  const SamplerOf sampler_of = train_samplers(assembly, world.size);
+  const auto sampler_of = [&, positions = position_samplers(assembly, world.size)](int rank) {
+    return data::subset_sampler(positions(rank), assembly.split.train);
+  };
   const int64_t batch = rank_batch(assembly.loaded, world.size);
   DataLoaders loaders;
   loaders.train = std::make_unique<train::DataLoader>(*assembly.data.train, sampler_of(world.rank), batch, world.rank,

@@ -67,7 +67,7 @@ TEST_CASE("a checkpoint gives the loss and the accuracy of its run, on one rank 
     INFO(result.out);
     REQUIRE(result.code == 0);
     const std::string table = squeezed(result.out);
-    CHECK(contains(table, "checkpoint " + file + ", step 20, epoch 2\n50 test samples\n"));
+    CHECK(contains(table, "checkpoint " + file + "\n50 test samples\n"));
     CHECK(contains(table, row("test loss", "%.4f", summary.at("test.loss"))));
     CHECK(contains(table, row("test accuracy", "%.2f %%", 100 * summary.at("test.accuracy").get<double>())));
   }
