@@ -13,7 +13,6 @@
 
 #include "base/log.hpp"
 #include "cli/run/stack.hpp"
-#include "comm/flight_recorder.hpp"
 #include "ddp/share.hpp"
 #include "launch/failure.hpp"
 #include "launch/net/address.hpp"
