@@ -13,7 +13,6 @@
 #include "base/log.hpp"
 #include "cli/run/connections.hpp"
 #include "comm/flight_recorder.hpp"
-#include "comm/rank_collectives.hpp"
 #include "launch/signals.hpp"
 #include "launch/world.hpp"
 
