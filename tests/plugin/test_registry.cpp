@@ -107,7 +107,7 @@ TEST_CASE("a table may be longer than version 1, because tables grow at their en
                 "wrong ABI: its table has 64 bytes, version 1 has 168; rebuild the plugin with "
                 "this ddprun's headers"));
   CHECK(comm_error("cut") == refusal("cut",
-                                     "wrong ABI: its table has 184 bytes, version 1 has 188; rebuild the plugin with "
+                                     "wrong ABI: its table has 176 bytes, version 1 has 180; rebuild the plugin with "
                                      "this ddprun's headers"));
 }
 

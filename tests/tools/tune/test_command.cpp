@@ -38,7 +38,7 @@ TEST_CASE("what a user gets wrong is one line, with exit code 2, and nothing is 
   check({"exp.toml", "--rounds", "1"}, "--rounds");
   check({"exp.toml", "--json", "nowhere/out.json"}, "nowhere/out.json: there is no folder nowhere");
   check({"exp.toml", "--nnodes", "2"}, "--node-rank is missing");
-  check({"exp.toml", "--node-rank", "1"}, "--node-rank is for several nodes");
+  check({"exp.toml", "--node-rank", "1"}, "--node-rank, --master-addr and --master-port are for several nodes");
 }
 
 TEST_CASE("the ranks of another launcher are refused") {
