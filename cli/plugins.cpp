@@ -47,16 +47,6 @@ std::vector<std::string> row(const plugin::Listed& listed) {
   return {kind, dataset.name, dataset.version, "", dataset.summary, listed.path};
 }
 
-// The key of the table that holds the options of this kind of plugin.
-const char* options_key(plugin::Kind kind) {
-  switch (kind) {
-    case plugin::Kind::comm: return "comm.options";
-    case plugin::Kind::model: return "model.options";
-    case plugin::Kind::dataset: return "data.options";
-  }
-  return "";
-}
-
 // What the plugin declares about its options; empty for a refused or hidden one.
 std::string describe_options(const plugin::Listed& listed) {
   if (std::holds_alternative<std::string>(listed.content)) return "";
@@ -66,8 +56,8 @@ std::string describe_options(const plugin::Listed& listed) {
         return std::nullopt;
       },
       listed.content);
-  std::string head = "\n";
-  head.append(options_key(listed.kind)).append(" of ").append(listed.name).append(":");
+  const std::string table_of = listed.kind == plugin::Kind::dataset ? "data" : plugin::name_of(listed.kind);
+  const std::string head = "\n" + table_of + ".options of " + listed.name + ":";
   if (!options) return head + " not declared\n";
   if (options->empty()) return head + " none\n";
   console::Table table({{"name"}, {"value"}, {"default"}, {"meaning"}});

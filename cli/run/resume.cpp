@@ -18,11 +18,6 @@ bool complete(const checkpoint::File& state) {
   return train::integer_of(state, "step_of_epoch") >= train::integer_of(state, "steps_per_epoch");
 }
 
-std::string word(const checkpoint::File& file, const std::string& key) {
-  const auto found = file.metadata.find(key);
-  return found == file.metadata.end() ? "" : found->second;
-}
-
 // The commit to resume from, with all its files.
 class SavedRun {
  public:
@@ -58,7 +53,7 @@ class SavedRun {
     states.emplace(0, std::move(shared_));
     const auto run = metadata.find("run");
     for (const auto& [saver, state] : states) {
-      if (run == metadata.end() || word(state, "run") != run->second) {
+      if (run == metadata.end() || !state.metadata.contains("run") || state.metadata.at("run") != run->second) {
         throw Error(ExitCode::usage, state.path + ": not of the same run as " + commit_.path);
       }
     }
