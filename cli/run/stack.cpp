@@ -22,7 +22,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kCrashSignals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
-constexpr int kOfHandler = 3;                // frames: take(), the handler, and the kernel's return from it
 constexpr auto kAnswer = 1s, kReport = 10s;  // the symbols of LibTorch take seconds on a busy machine
 
 int ask_signal() {
@@ -32,9 +31,14 @@ int ask_signal() {
 // A stack that a signal handler writes. A handler must not allocate memory.
 struct Addresses {
   std::array<void*, 64> at{};
+  const void* caller = nullptr;
   std::atomic<int> count{-1};
 
-  [[gnu::noinline]] void take() noexcept { count = ::backtrace(at.data(), static_cast<int>(at.size())); }
+  // `return_address`: that of the function that calls this, to its caller.
+  [[gnu::noinline]] void take(const void* return_address) noexcept {
+    caller = return_address;
+    count = ::backtrace(at.data(), static_cast<int>(at.size()));
+  }
 
   bool wait(std::chrono::milliseconds limit) const {
     const auto end = std::chrono::steady_clock::now() + limit;
@@ -42,10 +46,10 @@ struct Addresses {
     return count >= 0;
   }
 
-  // Without the first, which are of ddprun and the kernel.
-  std::vector<Frame> frames(int first) const {
+  // From the caller on, or from `beyond` frames after it. Those before are of ddprun, and more with a sanitizer.
+  std::vector<Frame> frames(int beyond) const {
     std::vector<Frame> result;
-    for (int i = first; i < count; ++i) {
+    for (auto i = std::find(at.begin(), at.begin() + count, caller) - at.begin() + beyond; i < count; ++i) {
       // A return address. The call lies before it, perhaps at a function's end.
       void* const address = static_cast<char*>(at[static_cast<std::size_t>(i)]) - 1;
       Dl_info info{};
@@ -61,7 +65,7 @@ Addresses asked;
 
 void answer(int) {
   const int before = errno;
-  asked.take();
+  asked.take(__builtin_return_address(0));
   errno = before;
 }
 
@@ -75,7 +79,7 @@ std::array<char, 64 * 1024> handler_stack;  // the thread's own may be full
 void on_crash(int signal) {
   int none = 0;
   if (crash_signal.compare_exchange_strong(none, signal)) {
-    crashed.take();
+    crashed.take(__builtin_return_address(0));
     ::sem_post(&crash_happened);
   }
   for (auto waited = 0ms; !reported && waited < kReport; waited += 5ms) std::this_thread::sleep_for(5ms);
@@ -99,8 +103,8 @@ std::string text_of(const std::vector<Frame>& stack) {
 
 std::vector<Frame> this_stack() {
   Addresses here;
-  here.take();
-  return here.frames(2);
+  here.take(__builtin_return_address(0));
+  return here.frames(0);
 }
 
 std::vector<Frame> stack_of(pthread_t thread) {
@@ -114,7 +118,7 @@ std::vector<Frame> stack_of(pthread_t thread) {
   ::sigaction(ask_signal(), &action, nullptr);
   asked.count = -1;
   if (::pthread_kill(thread, ask_signal()) != 0 || !asked.wait(kAnswer)) return {};
-  return asked.frames(kOfHandler);
+  return asked.frames(1);  // the caller is the kernel's return from a handler
 }
 
 void report_crashes(std::function<void(const Crash&)> report) {
@@ -127,7 +131,7 @@ void report_crashes(std::function<void(const Crash&)> report) {
   std::thread([report = std::move(report)] {
     while (::sem_wait(&crash_happened) != 0) {
     }
-    report({crash_signal, crashed.frames(kOfHandler)});
+    report({crash_signal, crashed.frames(1)});
     reported = true;
   }).detach();
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
