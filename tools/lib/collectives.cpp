@@ -7,6 +7,7 @@
 
 #include "base/file.hpp"
 #include "ddprun/error.hpp"
+#include "ddprun/plugin/words.hpp"
 #include "tools/lib/json_value.hpp"
 
 namespace ddprun::tools {
@@ -45,7 +46,7 @@ void read_name(const json& object, const char* key, std::size_t values, Enum& me
   if (name.empty()) return;
   std::size_t value = 0;
   while (value < values && name_of(static_cast<Enum>(value)) != name) ++value;
-  check(value < values, key, "the name of a known value, not \"" + name + '"', place);
+  check(value < values, key, "the name of a known value, not \"" + printable(name) + '"', place);
   member = static_cast<Enum>(value);
 }
 

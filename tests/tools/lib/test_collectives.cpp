@@ -111,6 +111,7 @@ TEST_CASE("a damaged file is an error with its path") {
        R"({"rank":0,"world":2,"written":1,"calls":[{"number":1,"op":"barrier","state":"started","start":1e300}]})",
        R"({"rank":0,"world":2,"written":1,"calls":[{"number":1,"op":"barrier","state":"started"}]})",
        R"({"rank":0,"world":2,"written":1,"calls":[{"number":1,"op":"a","state":"started","start":1}]})",
+       R"({"rank":0,"world":2,"written":1,"calls":[{"number":1,"op":"a\nb","state":"started","start":1}]})",
        R"({"rank":0,"world":2,"written":1,"calls":[{"number":1,"op":"barrier","state":"b","start":1}]})",
        R"({"rank":0,"world":2,"written":1,"calls":[{"number":1,"op":"barrier","state":"finished","start":1}]})",
        R"({"rank":0,"world":2,"written":1,"calls":[{"number":1,"op":"broadcast","state":"started","start":1,"root":9999999999}]})",
@@ -118,5 +119,6 @@ TEST_CASE("a damaged file is an error with its path") {
        R"({"rank":0,"world":2,"written":1,"calls":[{"number":2,"op":"barrier","state":"started","start":1},{"number":2,"op":"barrier","state":"started","start":1}]})"}) {
     CHECK_MESSAGE(contains(damage(text), "collectives-rank0.json: "), text);
     CHECK_MESSAGE(damage(text).starts_with("2: "), text);
+    CHECK_MESSAGE(!contains(damage(text), "\n"), text);
   }
 }
