@@ -171,18 +171,19 @@ bool find_common_resume(config::Loaded& loaded, const launch::World& world, Stor
     mine = error.what();
   }
   const std::string found = store->allgather("resume", world.rank, world.size, mine, timeout).front();
-  const bool resumes = found.starts_with(kFrom);
+  if (found.starts_with(kFrom)) {
+    if (world.rank != 0) resume = on_this_host(found.substr(kFrom.size()), experiment.experiment.output);
+    if (!resume.empty()) copy_commit(resume, world, *store, timeout);
+    return true;
+  }
   // Rank 0 may host the store, so it must not end before the others have read the result.
   const std::string seen = "resume seen by ";
   if (world.rank != 0) store->set(seen + std::to_string(world.rank), "");
-  for (int rank = 1; rank < world.size && world.rank == 0 && !resumes; ++rank) {
+  for (int rank = 1; rank < world.size && world.rank == 0; ++rank) {
     store->require(seen + std::to_string(rank), timeout);
   }
   if (found == kEnd) return false;
-  if (!resumes) throw Error(ExitCode::usage, found);
-  if (world.rank != 0) resume = on_this_host(found.substr(kFrom.size()), experiment.experiment.output);
-  if (!resume.empty()) copy_commit(resume, world, *store, timeout);
-  return true;
+  throw Error(ExitCode::usage, found);
 }
 
 }  // namespace ddprun::run
