@@ -71,8 +71,9 @@ void knows_struct_sizes(Context& context) {
   spy::put_structs_at_ends(true);
   {
     const auto backend = context.join({});
-    for (const TestCall& what : all_kinds(context, 1'000))
+    for (const TestCall& what : all_kinds(context, 1'000)) {
       run_plain(context, *backend, what, context.settings().deadline);
+    }
     context.wait(backend->barrier());
     context.ranks().meet();
   }

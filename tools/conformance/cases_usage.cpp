@@ -83,6 +83,7 @@ void two_communicators(Context& context) {
     } catch (const std::exception& error) {
       faults[which] = error.what();
     }
+    for (const std::string& fault : spy::take_faults()) faults[which].append(" ").append(fault);
   };
   std::thread other(work, 1);
   work(0);

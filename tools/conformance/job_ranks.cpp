@@ -1,11 +1,14 @@
 #include "tools/conformance/job_ranks.hpp"
 
-#include <cstring>
+#include <unistd.h>
+
+#include <algorithm>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "base/log.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun::conformance {
 namespace {
@@ -43,12 +46,16 @@ std::vector<Outcome> JobRanks::run(const std::function<void(testing::Rank&)>& bo
   const auto gather = [&](int channel, uint32_t round, const void* send, std::size_t bytes, void* recv) {
     const std::string key = world + "/" + std::to_string(channel) + "/" + std::to_string(round);
     const std::string_view mine(static_cast<const char*>(send), bytes);
-    int rank = 0;
-    for (const std::string& theirs : job_->store().allgather(key, index, size(), mine, kGather)) {
-      if (theirs.size() != bytes) throw std::runtime_error("exchange: rank " + std::to_string(rank) + " differs");
-      if (bytes > 0)
-        std::memcpy(static_cast<char*>(recv) + static_cast<std::size_t>(rank) * bytes, theirs.data(), bytes);
-      ++rank;
+    std::vector<std::string> all;
+    try {
+      all = job_->store().allgather(key, index, size(), mine, kGather);
+    } catch (const Error& error) {
+      throw std::runtime_error(std::string("exchange: ") + error.what());  // as testing::Exchange
+    }
+    auto* at = static_cast<char*>(recv);
+    for (const std::string& theirs : all) {
+      if (theirs.size() != bytes) throw std::runtime_error("exchange: the ranks give different sizes");
+      at = std::ranges::copy(theirs, at).out;
     }
   };
   Outcome own;
@@ -58,6 +65,7 @@ std::vector<Outcome> JobRanks::run(const std::function<void(testing::Rank&)>& bo
     own.take(kind, std::string(text));
   };
   testing::Rank(index, size(), gather, take).run(body);
+  ::alarm(0);  // that of the last case; this process lives on
   const json mine = {{"end", own.end}, {"number", own.number}, {"error", own.error}, {"records", own.records}};
   std::vector<Outcome> outcomes;
   // A text may be in any encoding.

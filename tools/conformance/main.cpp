@@ -138,20 +138,14 @@ std::vector<Case> cases_of(const World& world) {
 // The exit status that ctest counts as a skip.
 constexpr auto kSkipped = static_cast<ExitCode>(77);
 
-// What the ranks of another launcher must have in common.
-std::string identity_of(const Settings& settings, const Arguments& arguments) {
-  std::string text = settings.plugin.table->name + (" " + std::to_string(arguments.settings.seed));
-  for (const auto& [key, value] : settings.options) text += " " + key + "=" + value;
-  return text;
-}
-
-ExitCode run(const Arguments& arguments) {
+// `words`: the command line, which the ranks of another launcher must have in common.
+ExitCode run(const Arguments& arguments, const std::string& words) {
   if (arguments.settings.checks.no_fork && (arguments.as == "processes" || !arguments.hosts.empty())) {
     throw Error(ExitCode::usage, "--no-fork: the ranks are threads of this process; leave out " +
                                      std::string(arguments.hosts.empty() ? "--as processes" : "--hosts"));
   }
   Settings settings = settings_from(arguments);
-  const auto job = settings.checks.no_fork ? nullptr : JobRanks::find(identity_of(settings, arguments));
+  const auto job = settings.checks.no_fork ? nullptr : JobRanks::find(words);
   settings.job = job.get();
   if (job == nullptr && !settings.checks.no_fork) testing::block_stops();
   if (job != nullptr && !(arguments.ranks.empty() && arguments.as.empty() && arguments.hosts.empty())) {
@@ -236,7 +230,9 @@ ExitCode run_comm_program(int argc, char** argv) {
     std::cout << "skipped: " << why << '\n';
     return kSkipped;
   }
-  return run(arguments);
+  std::string words;
+  for (int i = 1; i < argc; ++i) words.append(argv[i]).append("\n");
+  return run(arguments, words);
 }
 
 ExitCode run_dataset_program(int argc, char** argv) {

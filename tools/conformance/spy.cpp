@@ -32,7 +32,8 @@ struct Host {
 struct Shared {
   std::mutex mutex;
   std::vector<std::string> faults;
-  std::map<ddprun_comm*, Host*> hosts;
+  std::vector<Host*> hosts;  // all that were ever made; so that no search for leaks takes them for lost
+  std::map<ddprun_comm*, Host*> host_of;
   std::map<ddprun_comm*, std::map<const char*, std::string>> texts;  // what wait has given, by its address
 };
 
@@ -89,15 +90,20 @@ ddprun_status create(const ddprun_comm_host* given, ddprun_comm** out) {
   own.context = host;
   own.log = log;
   own.allgather = allgather;
+  {
+    const std::lock_guard lock(shared().mutex);
+    shared().hosts.push_back(host);
+  }
   const ddprun_status status =
       with_struct(&std::as_const(own), [&](const ddprun_comm_host* one) { return watched->create(one, out); });
   if (status != DDPRUN_OK) {
+    host->has_gone = true;
     check_text("the error of create", given->error, given->error_size);
     return status;
   }
   joined = *out;
   const std::lock_guard lock(shared().mutex);
-  shared().hosts[*out] = host;
+  shared().host_of[*out] = host;
   return status;
 }
 
@@ -109,7 +115,7 @@ void destroy(ddprun_comm* comm) {
       if (text != copy) shared().faults.push_back("the text \"" + copy + "\" of wait did not live until destroy");
     }
     shared().texts.erase(comm);
-    host = std::exchange(shared().hosts[comm], nullptr);
+    host = std::exchange(shared().host_of[comm], nullptr);
   }
   watched->destroy(comm);
   host->has_gone = true;
