@@ -1,6 +1,5 @@
 #include "data/image_dataset.hpp"
 
-#include <limits>
 #include <memory>
 #include <utility>
 

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "ddprun/plugin/dataset_plugin.hpp"

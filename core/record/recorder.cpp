@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <exception>
-#include <filesystem>
 
 #include "base/log.hpp"
 #include "record/run_dir.hpp"

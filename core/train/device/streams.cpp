@@ -46,9 +46,4 @@ void keep_for(const torch::Tensor& tensor, const c10::Stream& stream) {
   Guard(stream.device_type()).recordDataPtrOnStream(tensor.storage().data_ptr(), stream);
 }
 
-void synchronize(torch::Device device) {
-  if (device.is_cpu()) return;
-  Guard(device.type()).synchronizeDevice(device.index());
-}
-
 }  // namespace ddprun::train

@@ -29,7 +29,4 @@ c10::Event timing_event(torch::Device device);
 // now, or until the tensor is freed, has completed. Does not change the tensor's ownership.
 void keep_for(const torch::Tensor& tensor, const c10::Stream& stream);
 
-// Blocks the host until all work queued on the device has completed. Does nothing on a CPU.
-void synchronize(torch::Device device);
-
 }  // namespace ddprun::train

@@ -1,6 +1,5 @@
 #include "train/loop/checkpointing.hpp"
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 

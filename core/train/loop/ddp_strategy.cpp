@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "comm/call.hpp"
 #include "train/loop/strategy.hpp"

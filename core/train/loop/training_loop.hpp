@@ -5,10 +5,7 @@
 // of an epoch are reported before the epoch ends. On a CPU, a step is reported when it is done.
 #pragma once
 
-#include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "ddprun/trainer.hpp"
 #include "train/loop/step_runner.hpp"

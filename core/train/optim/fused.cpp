@@ -1,7 +1,6 @@
 #include "train/optim/fused.hpp"
 
 #include <map>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 

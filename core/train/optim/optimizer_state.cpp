@@ -1,6 +1,5 @@
 #include "train/optim/optimizers.hpp"
 
-#include <cstdint>
 #include <set>
 #include <string>
 

@@ -29,11 +29,6 @@ struct Schedule {
   double min_lr = 0;         // cosine: the final rate
 };
 
-// Whether all steps have the same rate.
-inline bool is_constant(const Schedule& schedule) {
-  return schedule.decay == Decay::none && schedule.warmup <= 1;
-}
-
 // The learning rate of a global step (from 1).
 //   warm-up    LinearLR(start_factor = 1 / warmup, total_iters = warmup - 1), each step
 //   step       StepLR(step_epochs, step_factor), each epoch; warm-up multiplies it

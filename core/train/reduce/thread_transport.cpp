@@ -1,5 +1,4 @@
 #include <optional>
-#include <utility>
 
 #include "train/device/streams.hpp"
 #include "train/reduce/bucket_transport.hpp"
