@@ -64,44 +64,38 @@ void throw_file_error(std::string_view what, const std::string& path, int number
 }
 
 std::string read_text(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::string text;
-  const int error = fd < 0 ? errno : read_all(fd, text);
-  if (fd >= 0) ::close(fd);
+  const int error = file ? read_all(file.get(), text) : errno;
   if (error == EISDIR) throw Error(ExitCode::usage, path + ": is a folder");
   if (error != 0) throw Error(ExitCode::usage, path + ": " + std::strerror(error));
   return text;
 }
 
-OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd_ < 0) throw_file_error("create", path_, errno);
-}
-
-OutputFile::~OutputFile() {
-  if (fd_ >= 0) ::close(fd_);
+OutputFile::OutputFile(std::string path)
+    : path_(std::move(path)), fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+  if (!fd_) throw_file_error("create", path_, errno);
 }
 
 void OutputFile::write(const void* data, size_t bytes) {
-  if (const int error = write_all(fd_, {static_cast<const char*>(data), bytes}); error != 0) {
+  if (const int error = write_all(fd_.get(), {static_cast<const char*>(data), bytes}); error != 0) {
     throw_file_error("write " + std::to_string(bytes) + " bytes to", path_, error);
   }
 }
 
 void OutputFile::sync() {
   // /dev/stdout and similar files cannot be synced and need not be.
-  if (::fsync(fd_) != 0 && errno != EINVAL) throw_file_error("sync", path_, errno);
+  if (::fsync(fd_.get()) != 0 && errno != EINVAL) throw_file_error("sync", path_, errno);
 }
 
 void OutputFile::close() {
-  if (::close(std::exchange(fd_, -1)) != 0) throw_file_error("close", path_, errno);
+  if (fd_.reset() != 0) throw_file_error("close", path_, errno);
 }
 
 void sync_folder(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) throw_file_error("open folder", path, errno);
-  const int failed = ::fsync(fd) == 0 ? 0 : errno;
-  ::close(fd);
+  const UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) throw_file_error("open folder", path, errno);
+  const int failed = ::fsync(folder.get()) == 0 ? 0 : errno;
   // Some file systems (FUSE, 9p) have no fsync for folders; then nothing more can be done for a rename.
   if (failed != 0 && failed != EINVAL && failed != ENOSYS) throw_file_error("sync folder", path, failed);
 }

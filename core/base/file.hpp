@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/unique_fd.hpp"
+
 namespace ddprun {
 
 // Writes all bytes; reads until the end, or until `text` has `most` bytes. They return 0 or an errno.
@@ -19,17 +21,14 @@ int read_all(int fd, std::string& text, size_t most = SIZE_MAX);
 // The whole file, which the user has named. Throws Error(usage).
 std::string read_text(const std::string& path);
 
-// A file opened for writing. Single-threaded.
+// A file opened for writing. Single-threaded. The destructor closes it and ignores errors, so call close() if they
+// matter.
 class OutputFile {
  public:
   // Creates the file, or empties it.
   explicit OutputFile(std::string path);
   // Takes ownership of a descriptor that is open for writing; `path` is for messages.
   OutputFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
-  // Closes the file and ignores errors, so call close() if they matter.
-  ~OutputFile();
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
 
   // Writes all bytes, or throws an error with their number.
   void write(const void* data, size_t bytes);
@@ -42,7 +41,7 @@ class OutputFile {
 
  private:
   std::string path_;
-  int fd_;
+  UniqueFd fd_;
 };
 
 // Makes created, renamed or removed names in the folder durable.

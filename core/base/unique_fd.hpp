@@ -13,19 +13,15 @@ class UniqueFd {
   explicit UniqueFd(int fd) : fd_(fd) {}
   UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
-    if (this != &other) {
-      reset();
-      fd_ = std::exchange(other.fd_, -1);
-    }
+    std::swap(fd_, other.fd_);  // `other` closes the old one
     return *this;
   }
   ~UniqueFd() { reset(); }
 
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  void reset() {
-    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  }
+  // Returns what close() returns; 0 if it owns none.
+  int reset() { return fd_ >= 0 ? ::close(std::exchange(fd_, -1)) : 0; }
 
  private:
   int fd_ = -1;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/unique_fd.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/futex.hpp"
 #include "ddprun/plugin/process_watch.hpp"
@@ -42,27 +43,16 @@ void reserve(int descriptor, const std::string& path, std::size_t bytes) {
 
 TableMemory::TableMemory(std::string path, int size) : path_(std::move(path)) {
   const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(TableMember);
-  const int descriptor = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (descriptor < 0) fail(path_, errno);
-  void* memory = MAP_FAILED;
-  try {
-    reserve(descriptor, path_, bytes);
-    memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    if (memory == MAP_FAILED) fail(path_, errno);
-  } catch (...) {
-    ::close(descriptor);
-    throw;
-  }
-  ::close(descriptor);
+  const UniqueFd file(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) fail(path_, errno);
+  reserve(file.get(), path_, bytes);
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (memory == MAP_FAILED) fail(path_, errno);
   members_ = {static_cast<TableMember*>(memory), static_cast<std::size_t>(size)};
 }
 
 TableMemory::~TableMemory() {
   ::munmap(members_.data(), members_.size_bytes());
-}
-
-void TableMemory::remove_file() const noexcept {
-  ::unlink(path_.c_str());
 }
 
 std::shared_ptr<TableMemory> map_table(const std::string& path, int size) {
@@ -118,7 +108,7 @@ class SharedTable : public FingerprintExchange {
       shapes_[peer] = slot.shape;
     }
     shapes_[rank_] = mine;
-    if (rank_ == 0 && !std::exchange(met_, true)) memory_->remove_file();
+    if (rank_ == 0 && !std::exchange(met_, true)) ::unlink(memory_->path().c_str());
     return shapes_;
   }
 

@@ -41,7 +41,6 @@ class TableMemory {
 
   std::span<TableMember> members() const { return members_; }
   const std::string& path() const { return path_; }
-  void remove_file() const noexcept;
 
  private:
   std::string path_;
