@@ -15,24 +15,17 @@ namespace {
 
 constexpr std::string_view kEraseLine = "\x1b[2K";
 
-spdlog::level::level_enum to_spdlog(Level level) {
-  switch (level) {
-    case Level::debug: return spdlog::level::debug;
-    case Level::info: return spdlog::level::info;
-    case Level::warning: return spdlog::level::warn;
-    case Level::error: return spdlog::level::err;
-  }
-  return spdlog::level::err;
-}
+struct Form {
+  spdlog::level::level_enum level;
+  const char* prefix;
+};
 
-const char* prefix(Level level) {
-  switch (level) {
-    case Level::debug: return "ddprun: debug: ";
-    case Level::warning: return "ddprun: warning: ";
-    case Level::error: return "ddprun: error: ";
-    case Level::info: break;
-  }
-  return "ddprun: ";
+const Form& form_of(Level level) {
+  static constexpr Form forms[] = {{spdlog::level::debug, "ddprun: debug: "},
+                                   {spdlog::level::info, "ddprun: "},
+                                   {spdlog::level::warn, "ddprun: warning: "},
+                                   {spdlog::level::err, "ddprun: error: "}};
+  return forms[static_cast<std::size_t>(level)];
 }
 
 // The status line of the terminal, and the lock of all that this process writes there.
@@ -75,7 +68,7 @@ spdlog::logger& logger() {
 }  // namespace
 
 void set_level(Level level) {
-  logger().set_level(to_spdlog(level));
+  logger().set_level(form_of(level).level);
 }
 
 void also_to(const std::string& path) {
@@ -89,7 +82,7 @@ void also_to(const std::string& path) {
 }
 
 void write(Level level, std::string_view message) {
-  logger().log(to_spdlog(level), "{}{}", prefix(level), message);
+  logger().log(form_of(level).level, "{}{}", form_of(level).prefix, message);
 }
 
 void draw_status(int fd, std::string_view text) {
