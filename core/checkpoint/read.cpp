@@ -5,7 +5,6 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "base/file.hpp"
@@ -33,6 +32,7 @@ std::string shown(const Json& json) {
 struct ByteRange {
   uint64_t begin = 0;
   uint64_t end = 0;
+  auto operator<=>(const ByteRange&) const = default;
 };
 struct Entry {
   Tensor tensor;
@@ -165,8 +165,8 @@ class Reader {
     if (bytes == 0) refuse_tensor(name, "unknown dtype " + shown(tensor.dtype));
     if (!json.is_array()) refuse_tensor(name, "shape is not an array");
     for (const Json& extent : json) {
-      const auto value = whole(extent);
-      if (!value || *value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) ||
+      const auto* const value = extent.get_ptr<const Json::number_unsigned_t*>();  // null for any other value
+      if (value == nullptr || *value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) ||
           __builtin_mul_overflow(bytes, *value, &bytes)) {
         refuse_tensor(name, "impossible shape " + shown(json));
       }
@@ -187,15 +187,8 @@ class Reader {
     return range;
   }
 
-  static std::optional<uint64_t> whole(const Json& json) {
-    if (!json.is_number_unsigned()) return std::nullopt;
-    return json.get<uint64_t>();
-  }
-
   void check_ranges(std::vector<Entry>& entries) const {
-    std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-      return std::pair(a.range.begin, a.range.end) < std::pair(b.range.begin, b.range.end);
-    });
+    std::ranges::stable_sort(entries, {}, &Entry::range);
     uint64_t expected = 0;
     for (const Entry& entry : entries) {
       if (entry.range.begin != expected) refuse_tensor(entry.tensor.name, "a gap or an overlap before its bytes");

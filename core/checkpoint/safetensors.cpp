@@ -1,8 +1,8 @@
 #include "checkpoint/safetensors.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
@@ -20,21 +20,10 @@ using Json = nlohmann::ordered_json;
 
 static_assert(std::endian::native == std::endian::little, "tensors are written as they lie in memory");
 
-constexpr std::array<std::pair<const char*, size_t>, 15> kDtypes = {{{"F64", 8},
-                                                                     {"I64", 8},
-                                                                     {"U64", 8},
-                                                                     {"F32", 4},
-                                                                     {"I32", 4},
-                                                                     {"U32", 4},
-                                                                     {"F16", 2},
-                                                                     {"BF16", 2},
-                                                                     {"I16", 2},
-                                                                     {"U16", 2},
-                                                                     {"I8", 1},
-                                                                     {"U8", 1},
-                                                                     {"F8_E4M3", 1},
-                                                                     {"F8_E5M2", 1},
-                                                                     {"BOOL", 1}}};
+using Dtype = std::pair<std::string_view, size_t>;  // with the bytes of an element
+constexpr Dtype kDtypes[] = {{"F64", 8}, {"I64", 8}, {"U64", 8},     {"F32", 4},     {"I32", 4},
+                             {"U32", 4}, {"F16", 2}, {"BF16", 2},    {"I16", 2},     {"U16", 2},
+                             {"I8", 1},  {"U8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"BOOL", 1}};
 
 void check(const std::vector<TensorView>& tensors) {
   std::set<std::string> names;
@@ -80,19 +69,21 @@ std::string make_header(const std::vector<TensorView>& tensors, const Metadata& 
 }  // namespace
 
 size_t element_size(const std::string& dtype) {
-  const auto* const found =
-      std::find_if(kDtypes.begin(), kDtypes.end(), [&](const auto& known) { return dtype == known.first; });
-  return found == kDtypes.end() ? 0 : found->second;
+  const auto* const found = std::ranges::find(kDtypes, dtype, &Dtype::first);
+  return found == std::end(kDtypes) ? 0 : found->second;
 }
 
 std::string quoted_name(const std::string& name) {
   return printable(Json(name).dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
+const Tensor* File::find(const std::string& name) const {
+  const auto found = std::ranges::find(tensors, name, &Tensor::name);
+  return found == tensors.end() ? nullptr : &*found;
+}
+
 const Tensor& File::at(const std::string& name) const {
-  for (const Tensor& tensor : tensors) {
-    if (tensor.name == name) return tensor;
-  }
+  if (const Tensor* const tensor = find(name)) return *tensor;
   throw Error(ExitCode::usage, path + ": has no tensor \"" + name + "\"");
 }
 

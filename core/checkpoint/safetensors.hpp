@@ -41,6 +41,8 @@ struct File {
   std::vector<Tensor> tensors;  // in the order of their bytes in the file
   Metadata metadata;            // without the checksums
 
+  // Null if there is no such tensor.
+  const Tensor* find(const std::string& name) const;
   // Throws Error(usage) that names the file if there is no such tensor.
   const Tensor& at(const std::string& name) const;
   std::string path;

@@ -158,7 +158,7 @@ class RunCheckpointer final : public Checkpointer {
 
   Position restore_rank(const File& file) {
     for (auto& [name, generator] : generators()) {
-      const checkpoint::Tensor* const kept = find_tensor(file, name);
+      const checkpoint::Tensor* const kept = file.find(name);
       if (kept == nullptr && name != kRandom) continue;  // saved by a run on another device
       generator.set_state(tensor_like(generator.get_state(), file, file.at(name)));
     }
@@ -186,7 +186,7 @@ class RunCheckpointer final : public Checkpointer {
   }
 
   std::vector<int64_t> order_in(const File& shared) const {
-    const checkpoint::Tensor* const found = find_tensor(shared, kOrder);
+    const checkpoint::Tensor* const found = shared.find(kOrder);
     if (found == nullptr || found->shape == std::vector<int64_t>{0}) return {};  // saved under strategy single
     const auto count = static_cast<int64_t>(state_.parameters.size());
     const torch::Tensor order = tensor_like(torch::empty({count}, torch::kInt64), shared, *found);

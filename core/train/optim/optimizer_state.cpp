@@ -95,7 +95,7 @@ struct Load {
   const torch::Tensor& parameter;
   std::set<std::string>& used;
 
-  bool has(const std::string& part) const { return find_tensor(file, name + part) != nullptr; }
+  bool has(const std::string& part) const { return file.find(name + part) != nullptr; }
 
   void operator()(const std::string& part, torch::Tensor& tensor, bool is_needed) const {
     if (is_needed || has(part)) tensor = get(part, parameter);

@@ -13,6 +13,22 @@
 #include "train/tensor/tensor_buffer.hpp"
 
 namespace ddprun::train {
+namespace {
+
+// `F32 [64, 3, 7, 7]`
+std::string kind_of(const checkpoint::Tensor& tensor) {
+  return tensor.dtype + " " + shape_text(tensor.shape);
+}
+std::string kind_of(const torch::Tensor& tensor) {
+  return safetensors_dtype(tensor) + " " + shape_text(tensor.sizes().vec());
+}
+
+// from_blob requires a non-const pointer; the memory is only read.
+torch::Tensor view_of(const checkpoint::Tensor& tensor, torch::ScalarType type) {
+  return torch::from_blob(const_cast<std::byte*>(tensor.data.data()), tensor.shape, type);
+}
+
+}  // namespace
 
 void FileTensors::add(const std::string& name, const torch::Tensor& tensor) {
   kept_.push_back(tensor.detach().cpu().contiguous());
@@ -24,23 +40,13 @@ void FileTensors::add(const std::vector<NamedTensor>& tensors, const std::string
   for (const NamedTensor& item : tensors) add(prefix + item.name, item.tensor);
 }
 
-const checkpoint::Tensor* find_tensor(const checkpoint::File& file, const std::string& name) {
-  const auto found =
-      std::find_if(file.tensors.begin(), file.tensors.end(), [&](const auto& tensor) { return tensor.name == name; });
-  return found == file.tensors.end() ? nullptr : &*found;
-}
-
 torch::Tensor tensor_like(const torch::Tensor& like, const checkpoint::File& file, const checkpoint::Tensor& tensor) {
-  const std::string wanted = safetensors_dtype(like);
-  if (tensor.dtype != wanted || tensor.shape != like.sizes().vec()) {
-    throw Error(ExitCode::usage, file.path + ": tensor " + checkpoint::quoted_name(tensor.name) + " is " +
-                                     tensor.dtype + " " + shape_text(tensor.shape) + ", and the model needs " + wanted +
-                                     " " + shape_text(like.sizes().vec()));
+  const std::string wanted = kind_of(like), is = kind_of(tensor);
+  if (is != wanted) {
+    throw Error(ExitCode::usage, file.path + ": tensor " + checkpoint::quoted_name(tensor.name) + " is " + is +
+                                     ", and the model needs " + wanted);
   }
-  // from_blob requires a non-const pointer; the memory is only read.
-  const torch::Tensor bytes =
-      torch::from_blob(const_cast<std::byte*>(tensor.data.data()), tensor.shape, like.scalar_type());
-  return torch::empty_like(like).copy_(bytes);
+  return torch::empty_like(like).copy_(view_of(tensor, like.scalar_type()));
 }
 
 namespace {
@@ -48,11 +54,6 @@ namespace {
 constexpr std::size_t kMostNamed = 2;                // per kind of difference
 const std::string kBatches = "num_batches_tracked";  // of BatchNorm
 const std::string kWrapped = "module.";              // the prefix that DistributedDataParallel adds to each name
-
-// `F32 [64, 3, 7, 7]`
-std::string kind(const std::string& dtype, const std::vector<int64_t>& shape) {
-  return dtype + " " + shape_text(shape);
-}
 
 // The differences between the file and the module's state, one phrase each.
 struct Differences {
@@ -76,8 +77,7 @@ Differences differences(const std::vector<NamedTensor>& wanted, const checkpoint
       found.missing.push_back("\"" + item.name + "\" is missing");
       continue;
     }
-    const std::string want = kind(safetensors_dtype(item.tensor), item.tensor.sizes().vec());
-    const std::string has = kind(here->second->dtype, here->second->shape);
+    const std::string want = kind_of(item.tensor), has = kind_of(*here->second);
     if (has != want) found.other.push_back("\"" + item.name + "\" is " + has + ", and the model's is " + want);
     rest.erase(here);
   }
@@ -115,14 +115,12 @@ void refuse_infinite(const std::string& path, const std::string& name, const tor
 }
 
 // The module's tensors as the file has them: views of the file's bytes, or 0 if one may be missing.
-std::map<std::string, torch::Tensor> tensors_of(const torch::nn::Module& module, checkpoint::File& file) {
+std::map<std::string, torch::Tensor> tensors_of(const torch::nn::Module& module, const checkpoint::File& file) {
   std::map<std::string, torch::Tensor> loaded;
   for (const NamedTensor& item : state(module)) {
-    const auto here = std::find_if(file.tensors.begin(), file.tensors.end(),
-                                   [&](const checkpoint::Tensor& tensor) { return tensor.name == item.name; });
-    loaded[item.name] = here == file.tensors.end()
-                            ? torch::zeros_like(item.tensor, torch::kCPU)
-                            : torch::from_blob(here->data.data(), here->shape, item.tensor.dtype());
+    const checkpoint::Tensor* const here = file.find(item.name);
+    loaded[item.name] =
+        here == nullptr ? torch::zeros_like(item.tensor, torch::kCPU) : view_of(*here, item.tensor.scalar_type());
   }
   return loaded;
 }
@@ -141,14 +139,14 @@ void require_weights(const torch::nn::Module& module, const checkpoint::File& fi
   throw Error(ExitCode::usage, file.path + ": these are not the weights of this model: " + describe(found));
 }
 
-void copy_weights(const torch::nn::Module& module, checkpoint::File& file) {
+void copy_weights(const torch::nn::Module& module, const checkpoint::File& file) {
   const torch::NoGradGuard no_grad;
   const auto loaded = tensors_of(module, file);
   for (const NamedTensor& item : state(module)) torch::Tensor(item.tensor).copy_(loaded.at(item.name));
 }
 
 checkpoint::Metadata load_weights(const torch::nn::Module& module, const std::string& path) {
-  checkpoint::File file = checkpoint::read_safetensors(path, false);
+  const checkpoint::File file = checkpoint::read_safetensors(path, false);
   require_weights(module, file);
   for (const auto& [name, tensor] : tensors_of(module, file)) refuse_infinite(path, name, tensor);
   copy_weights(module, file);

@@ -26,9 +26,6 @@ class FileTensors {
   std::vector<checkpoint::TensorView> views_;
 };
 
-// Null if the file has no such tensor.
-const checkpoint::Tensor* find_tensor(const checkpoint::File& file, const std::string& name);
-
 // Copies a tensor of the file to the device and memory layout of `like`. Throws Error(usage) that names file and tensor
 // unless shape and dtype are those of `like`.
 torch::Tensor tensor_like(const torch::Tensor& like, const checkpoint::File& file, const checkpoint::Tensor& tensor);
@@ -39,7 +36,7 @@ torch::Tensor tensor_like(const torch::Tensor& like, const checkpoint::File& fil
 // of the file whose names begin with `others` (if not empty) are left to others.
 void require_weights(const torch::nn::Module& module, const checkpoint::File& file, const std::string& others = "");
 // Overwrites all parameters and buffers with those of a file that require_weights() accepts.
-void copy_weights(const torch::nn::Module& module, checkpoint::File& file);
+void copy_weights(const torch::nn::Module& module, const checkpoint::File& file);
 
 // Overwrites all parameters and buffers with those of a safetensors file, written by ddprun or by Python (which writes
 // no checksums). Throws as require_weights(), and Error(usage) if a value is NaN or infinite; the module is unchanged
