@@ -101,7 +101,7 @@ checkpoint::Metadata metadata_of(const CheckpointNumbers& numbers) {
     if (name.starts_with("optimizer") || name.starts_with("ddprun") || name == "format") {
       throw Error(ExitCode::usage, "a number of a checkpoint cannot have the name \"" + name + "\"");
     }
-    metadata[name] = train::exact_text(value);
+    metadata[name] = exact_text(value);
   }
   return metadata;
 }
@@ -134,7 +134,7 @@ void save(const std::string& path, const torch::nn::Module& module, Optimizer* o
     }
     const auto& groups = optimizer->param_groups();
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      metadata[kRate + std::to_string(i)] = train::exact_text(groups[i].options().get_lr());
+      metadata[kRate + std::to_string(i)] = exact_text(groups[i].options().get_lr());
     }
   });
   on_rank0(ranks, "saving a checkpoint", [&] {

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -122,13 +121,8 @@ std::string missing_folder(const std::string& path) {
 
 std::string aside_path(const std::string& path, int64_t process) {
   // Host names of containers may be equal, and process ids are.
-  std::ostringstream host;
-  host << std::hex << (std::hash<std::string>{}(host_identity()) & 0xffffffff);
-  return path + ".tmp-" + std::to_string(process) + "-" + host.str();
-}
-
-std::string aside_path(const std::string& path) {
-  return aside_path(path, ::getpid());
+  const std::size_t host = std::hash<std::string>{}(host_identity()) & 0xffffffff;
+  return path + ".tmp-" + std::to_string(process) + "-" + hex(host, 1);
 }
 
 void replace_by(const std::string& path, const std::function<void(const std::string& aside)>& write) {

@@ -2,6 +2,8 @@
 // errno's text.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -57,10 +59,10 @@ std::optional<int> descriptor_of(const std::string& path);
 // The parent folder of end_of_links(path) if it does not exist; otherwise "". For a check before long work.
 std::string missing_folder(const std::string& path);
 
-// The temporary file of a process of this host for `path`, in the same folder: "PATH.tmp-PID-HOST". Processes of other
-// hosts, and of other containers, that share the folder have other names. No process writes two at once.
-std::string aside_path(const std::string& path, int64_t process);
-std::string aside_path(const std::string& path);  // of this process
+// The temporary file of a process of this host (by default of this one) for `path`, in the same folder:
+// "PATH.tmp-PID-HOST". Processes of other hosts, and of other containers, that share the folder have other names. No
+// process writes two at once.
+std::string aside_path(const std::string& path, int64_t process = ::getpid());
 
 // Calls write(aside_path(path)), which makes that file, and renames it to `path`: a reader sees the old file, or the
 // whole new one. If anything throws, the temporary file is removed.

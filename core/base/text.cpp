@@ -3,9 +3,23 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <array>
+#include <cinttypes>
 #include <cstddef>
+#include <cstdio>
 
 namespace ddprun {
+
+std::string exact_text(double value) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+
+std::string hex(uint64_t value, int digits) {
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%0*" PRIx64, digits, value);
+  return text.data();
+}
 
 std::string enumerated(const std::vector<std::string>& words) {
   std::string text;

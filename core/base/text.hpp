@@ -2,6 +2,7 @@
 #pragma once
 
 #include <charconv>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,12 @@ std::optional<Number> parse_number(std::string_view text) {
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return number;
 }
+
+// The shortest text that reads back as the same double.
+std::string exact_text(double value);
+
+// In lower case, with zeros in front up to this number of digits: "0000beef".
+std::string hex(uint64_t value, int digits);
 
 // "a", "a and b", "a, b and c"; empty for no words.
 std::string enumerated(const std::vector<std::string>& words);

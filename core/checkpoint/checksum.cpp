@@ -2,6 +2,8 @@
 
 #include <zlib.h>
 
+#include "base/text.hpp"
+
 namespace ddprun::checkpoint {
 namespace {
 
@@ -16,19 +18,12 @@ size_t find_seal(const std::string& header) {
 
 }  // namespace
 
-uint32_t crc32_of(const void* data, size_t bytes) {
-  return static_cast<uint32_t>(::crc32_z(0, static_cast<const Bytef*>(data), bytes));
-}
-
-std::string hex(uint32_t value) {
-  std::string digits(kNoChecksum);
-  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit, value >>= 4)
-    *digit = "0123456789abcdef"[value & 15];
-  return digits;
+std::string checksum_of(const void* data, size_t bytes) {
+  return hex(::crc32_z(0, static_cast<const Bytef*>(data), bytes), static_cast<int>(kNoChecksum.size()));
 }
 
 void seal(std::string& header) {
-  const std::string digits = hex(crc32_of(header.data(), header.size()));
+  const std::string digits = checksum_of(header.data(), header.size());
   header.replace(find_seal(header), digits.size(), digits);
 }
 
@@ -37,7 +32,7 @@ Seal check_seal(std::string header) {
   if (at == std::string::npos) return Seal::none;
   const std::string digits = header.substr(at, kNoChecksum.size());
   header.replace(at, kNoChecksum.size(), kNoChecksum);
-  return hex(crc32_of(header.data(), header.size())) == digits ? Seal::right : Seal::wrong;
+  return checksum_of(header.data(), header.size()) == digits ? Seal::right : Seal::wrong;
 }
 
 }  // namespace ddprun::checkpoint

@@ -30,10 +30,8 @@ inline const std::string kTensorChecksumPrefix = kHeaderChecksumKey + ".";  // f
 // placeholder in the header while its checksum is computed
 inline constexpr std::string_view kNoChecksum = "00000000";
 
-// CRC-32 as zlib computes it.
-uint32_t crc32_of(const void* data, size_t bytes);
-// Eight lower-case digits.
-std::string hex(uint32_t value);
+// CRC-32 as zlib computes it, as eight lower-case hexadecimal digits.
+std::string checksum_of(const void* data, size_t bytes);
 
 // Replaces the placeholder in the header by the checksum of the header with the placeholder.
 void seal(std::string& header);

@@ -208,7 +208,7 @@ class Reader {
     const auto checksum = metadata_.find(kTensorChecksumPrefix + tensor.name);
     if (checksum == metadata_.end()) {
       if (require_checksums_) refuse_tensor(tensor.name, "carries no checksum");
-    } else if (checksum->second != hex(crc32_of(tensor.data.data(), tensor.data.size()))) {
+    } else if (checksum->second != checksum_of(tensor.data.data(), tensor.data.size())) {
       refuse_tensor(tensor.name, "its bytes do not match its checksum: the file is damaged");
     }
   }

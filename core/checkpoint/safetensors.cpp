@@ -50,7 +50,7 @@ std::string make_header(const std::vector<TensorView>& tensors, const Metadata& 
   Json header = Json::object();
   Json& words = header["__metadata__"] = metadata;
   for (const TensorView& tensor : tensors) {
-    words[kTensorChecksumPrefix + tensor.name] = hex(crc32_of(tensor.data, tensor.bytes));
+    words[kTensorChecksumPrefix + tensor.name] = checksum_of(tensor.data, tensor.bytes);
   }
   words[kHeaderChecksumKey] = kNoChecksum;
 

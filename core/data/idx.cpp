@@ -1,7 +1,6 @@
 #include "data/idx.hpp"
 
-#include <cstdio>
-
+#include "base/text.hpp"
 #include "data/byte_file.hpp"
 #include "ddprun/plugin/dataset_plugin.hpp"
 
@@ -17,12 +16,6 @@ uint32_t big_endian(std::span<const uint8_t> bytes, std::size_t offset) {
   return value;
 }
 
-std::string hex(uint32_t value) {
-  char text[11];
-  std::snprintf(text, sizeof text, "0x%08x", value);
-  return text;
-}
-
 }  // namespace
 
 IdxHeader parse_idx_header(std::span<const uint8_t> bytes, int dimensions, const std::string& path) {
@@ -36,7 +29,7 @@ IdxHeader parse_idx_header(std::span<const uint8_t> bytes, int dimensions, const
   const uint32_t expected = unsigned_bytes << 8 | static_cast<uint32_t>(dimensions);
   if (magic != expected) {
     fail_at(path, 0,
-            "magic " + hex(magic) + ": expected " + hex(expected) + ", an IDX file of unsigned bytes in " +
+            "magic 0x" + hex(magic, 8) + ": expected 0x" + hex(expected, 8) + ", an IDX file of unsigned bytes in " +
                 std::to_string(dimensions) + (dimensions == 1 ? " dimension" : " dimensions"));
   }
   header.values = 1;

@@ -1,13 +1,12 @@
 #include "data/standardize.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <numeric>
 
+#include "base/text.hpp"
 #include "data/datasets.hpp"
 #include "data/loader.hpp"
 
@@ -89,25 +88,19 @@ class StandardizedDataset final : public Dataset {
 
 std::string comma_separated(const std::vector<double>& values) {
   std::string text;
-  for (const double value : values) {
-    std::array<char, 32> digits{};
-    if (!text.empty()) text += ',';
-    text.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr);
-  }
+  for (const double value : values) text += (text.empty() ? "" : ",") + exact_text(value);
   return text;
 }
 
 // Parses finite numbers separated by commas; false for anything else.
 bool read_numbers(std::string_view text, std::vector<double>& values) {
   while (true) {
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || !std::isfinite(value)) return false;
-    values.push_back(value);
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    if (text.empty()) return true;
-    if (text.front() != ',') return false;
-    text.remove_prefix(1);
+    const std::size_t comma = text.find(',');
+    const auto value = parse_number<double>(text.substr(0, comma));
+    if (!value || !std::isfinite(*value)) return false;
+    values.push_back(*value);
+    if (comma == std::string_view::npos) return true;
+    text.remove_prefix(comma + 1);
   }
 }
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <initializer_list>
-#include <sstream>
 #include <utility>
 #include <vector>
 
+#include "base/text.hpp"
 #include "ddprun/error.hpp"
 #include "plugin/options.hpp"
 
@@ -72,9 +72,7 @@ void require_name(const File& file, const std::string& name) {
 
 void require_known(const File& file, const std::string& field, uint64_t bits, uint64_t known) {
   if ((bits & ~known) == 0) return;
-  std::ostringstream unknown;
-  unknown << "0x" << std::hex << (bits & ~known);
-  refuse(file, "wrong ABI: " + field + " has bits that this ddprun does not know: " + unknown.str() +
+  refuse(file, "wrong ABI: " + field + " has bits that this ddprun does not know: 0x" + hex(bits & ~known, 1) +
                    "; remove them, or install a newer ddprun");
 }
 

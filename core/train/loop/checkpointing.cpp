@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/text.hpp"
 #include "comm/group.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/detail/mix.hpp"

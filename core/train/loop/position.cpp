@@ -1,8 +1,5 @@
 #include "train/loop/position.hpp"
 
-#include <array>
-#include <charconv>
-
 #include "base/text.hpp"
 #include "ddprun/error.hpp"
 
@@ -21,11 +18,6 @@ Number number_of(const checkpoint::File& file, const std::string& key) {
 }
 
 }  // namespace
-
-std::string exact_text(double value) {
-  std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
-}
 
 void write_position(const Position& position, checkpoint::Metadata& metadata) {
   metadata["step"] = std::to_string(position.step);

@@ -53,9 +53,6 @@ struct Position {
 void write_position(const Position& position, checkpoint::Metadata& metadata);
 Position read_position(const checkpoint::File& file);
 
-// The shortest text that reads back as the same double.
-std::string exact_text(double value);
-
 // A required whole number of a file's metadata. Throws as read_position() does.
 int64_t integer_of(const checkpoint::File& file, const std::string& key);
 // A required double of a file's metadata. Throws as read_position() does.

@@ -2,9 +2,9 @@
 
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <string_view>
 
+#include "base/text.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/detail/mix.hpp"
 #include "train/device/streams.hpp"
@@ -75,12 +75,6 @@ namespace {
 constexpr std::size_t kSketch = 8;
 constexpr uint64_t kGolden = 0x9e3779b97f4a7c15U;  // the step of SplitMix64
 
-std::string hexadecimal(uint64_t number) {
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(number));
-  return text.data();
-}
-
 }  // namespace
 
 uint64_t hash_of(const torch::Tensor& tensor) {
@@ -100,7 +94,7 @@ record::TensorDigest digest_of(const torch::Tensor& tensor) {
     const uint64_t signs = mix(static_cast<uint64_t>(i) * kGolden);
     for (std::size_t k = 0; k < kSketch; ++k) sums[k] += (signs >> k & 1U) != 0 ? value[i] : -value[i];
   }
-  return {hexadecimal(hash_of(tensor)), std::sqrt(squares), {sums.begin(), sums.end()}};
+  return {hex(hash_of(tensor), 16), std::sqrt(squares), {sums.begin(), sums.end()}};
 }
 
 }  // namespace ddprun::train
