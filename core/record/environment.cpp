@@ -1,9 +1,11 @@
 #include "record/environment.hpp"
 
+#include <fmt/chrono.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <algorithm>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -25,28 +27,13 @@ std::string compiler() {
 #endif
 }
 
-std::string now() {
-  const std::time_t seconds = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&seconds, &local);
-  char text[64];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z", &local)};
-}
-
-std::string cpu_model() {
-  std::ifstream file("/proc/cpuinfo");
+// What follows `key` in the first line of a file in /proc that begins with it; "" if none does.
+std::string value_in(const char* path, const std::string& key) {
+  std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
-    const auto colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+    if (line.starts_with(key)) return line.substr(std::min(line.find_first_not_of(": \t", key.size()), line.size()));
   }
   return "";
-}
-
-std::string first_line(const char* path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
 }
 
 }  // namespace
@@ -55,17 +42,17 @@ Environment collect_environment(std::map<std::string, std::string> extra) {
   Environment found;
   found.ddprun = version();
   found.compiler = compiler();
-  found.date = now();
+  found.date = fmt::format("{:%Y-%m-%dT%H:%M:%S%z}", fmt::localtime(std::time(nullptr)));
   utsname system{};
   if (uname(&system) == 0) {
     found.host = system.nodename;
     found.kernel = std::string(system.sysname) + " " + system.release;
   }
-  found.cpu_model = cpu_model();
+  found.cpu_model = value_in("/proc/cpuinfo", "model name");
   found.cores = usable_cores();
   found.host_cores = sysconf(_SC_NPROCESSORS_ONLN);
   found.memory_bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  found.load = first_line("/proc/loadavg");
+  found.load = value_in("/proc/loadavg", "");
   found.extra = std::move(extra);
   return found;
 }
@@ -73,12 +60,8 @@ Environment collect_environment(std::map<std::string, std::string> extra) {
 // Not getrusage's ru_maxrss: it is kept across fork and exec, so a small process would report the peak of a large
 // parent.
 int64_t peak_memory_bytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    long long kibibytes = 0;
-    if (std::sscanf(line.c_str(), "VmHWM: %lld kB", &kibibytes) == 1) return kibibytes * 1024;
-  }
-  return -1;
+  const std::string kibibytes = value_in("/proc/self/status", "VmHWM");
+  return kibibytes.empty() ? -1 : std::atoll(kibibytes.c_str()) * 1024;
 }
 
 std::string to_json(const Environment& environment) {

@@ -36,11 +36,6 @@ void put_double(std::string& out, uint32_t field, double value) {
   put_fixed(out, std::bit_cast<uint64_t>(value));
 }
 
-void put_float(std::string& out, uint32_t field, float value) {
-  put_key(out, field, Wire::fixed32);
-  put_fixed(out, std::bit_cast<uint32_t>(value));
-}
-
 void put_bytes(std::string& out, uint32_t field, std::string_view bytes) {
   put_key(out, field, Wire::bytes);
   put_varint(out, bytes.size());
@@ -82,7 +77,8 @@ void Scalars::add(std::string_view tag, double value) {
   if (!std::isfinite(value)) return;
   std::string entry, summary, event;
   put_bytes(entry, kValueTag, tag);
-  put_float(entry, kValueSimple, static_cast<float>(value));
+  put_key(entry, kValueSimple, Wire::fixed32);
+  put_fixed(entry, std::bit_cast<uint32_t>(static_cast<float>(value)));
   put_bytes(summary, kSummaryValue, entry);
   put_double(event, kEventTime, time_);
   put_key(event, kEventStep, Wire::varint);

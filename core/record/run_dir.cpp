@@ -1,30 +1,23 @@
 #include "record/run_dir.hpp"
 
+#include <fmt/chrono.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <ctime>
 #include <filesystem>
 #include <system_error>
 #include <tuple>
 
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "ddprun/error.hpp"
 
 namespace ddprun::record {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string timestamp() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &local)};
-}
 
 constexpr std::string_view kForm = "-00000000-000000";
 
@@ -46,7 +39,7 @@ std::string make_run_dir(const std::string& output, const std::string& name, con
   fs::create_directories(output, error);
   if (error) fail(output, error.value());
 
-  RunName run{name, timestamp()};
+  RunName run{name, fmt::format("{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)))};
   if (const auto runs = runs_in(output, name); !runs.empty()) {
     const RunName newest = *parse_run_name(fs::path(runs.front()).filename().string());
     if (newest.time > run.time) {
@@ -71,10 +64,10 @@ std::optional<RunName> parse_run_name(std::string_view folder) {
   if (!ends_with_time(folder)) {
     const std::size_t dash = folder.rfind('-');
     if (dash == std::string_view::npos) return std::nullopt;
-    const char* const end = folder.data() + folder.size();
-    const auto [stop, fault] = std::from_chars(folder.data() + dash + 1, end, parts.number);
+    const auto number = parse_number<int64_t>(folder.substr(dash + 1));
     folder = folder.substr(0, dash);
-    if (fault != std::errc() || stop != end || !ends_with_time(folder)) return std::nullopt;
+    if (!number || !ends_with_time(folder)) return std::nullopt;
+    parts.number = *number;
   }
   const std::size_t at = folder.size() - kForm.size();
   parts.name = folder.substr(0, at);

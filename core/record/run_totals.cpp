@@ -3,27 +3,15 @@
 #include <cmath>
 
 namespace ddprun::record {
-namespace {
-
-// Absent values stay absent.
-void add_known(double& sum, double value) {
-  if (!std::isnan(value)) sum = (std::isnan(sum) ? 0 : sum) + value;
-}
-
-}  // namespace
 
 void RunTotals::add(const StepRecord& step) {
   sums.samples += step.samples;
-  sums.data += step.data;
-  add_known(sums.forward, step.forward);
-  add_known(sums.backward, step.backward);
-  add_known(sums.comm, step.comm);
-  add_known(sums.optimizer, step.optimizer);
-  sums.total += step.total;
-  add_known(sums.scatter, step.scatter);
-  add_known(sums.replicate, step.replicate);
-  add_known(sums.gather, step.gather);
-  add_known(sums.reduce, step.reduce);
+  using Step = StepRecord;
+  for (double Step::*part : {&Step::data, &Step::forward, &Step::backward, &Step::comm, &Step::optimizer, &Step::total,
+                             &Step::scatter, &Step::replicate, &Step::gather, &Step::reduce}) {
+    if (std::isnan(step.*part)) continue;  // absent values stay absent
+    sums.*part = (std::isnan(sums.*part) ? 0 : sums.*part) + step.*part;
+  }
 }
 
 Summary RunTotals::summary(int64_t steps, double samples) const {
