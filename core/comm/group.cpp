@@ -5,6 +5,7 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 #include <utility>
 
@@ -80,30 +81,19 @@ void wait_for_all(const Group& group, const std::string& doing) {
 // Exchanges heartbeats in this rank's name until stopped.
 class Proxy {
  public:
-  Proxy(const Group& group, std::string doing) : group_(group), doing_(std::move(doing)), thread_([this] { run(); }) {}
-  ~Proxy() { join(); }
-  Proxy(const Proxy&) = delete;
-  Proxy& operator=(const Proxy&) = delete;
+  Proxy(const Group& group, std::string doing)
+      : group_(group), doing_(std::move(doing)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
   // Ends the heartbeats. Throws what one of them threw.
   void end() {
-    join();
+    thread_ = {};  // stops and joins it, as the destructor does
     if (failure_ != nullptr) std::rethrow_exception(failure_);
   }
 
  private:
-  void join() {
-    {
-      const std::lock_guard lock(mutex_);
-      ended_ = true;
-    }
-    wake_.notify_one();
-    if (thread_.joinable()) thread_.join();
-  }
-
-  void run() {
+  void run(const std::stop_token& stop) {
     try {
-      while (is_awaited()) {
+      while (is_awaited(stop)) {
         exchange_heartbeat(group_, false);
         report_delay();
       }
@@ -112,9 +102,10 @@ class Proxy {
     }
   }
 
-  bool is_awaited() {
+  bool is_awaited(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
-    return !wake_.wait_for(lock, std::min(kLongestPause, group_.timeout() / 4), [this] { return ended_; });
+    return !wake_.wait_for(lock, stop, std::min(kLongestPause, group_.timeout() / 4),
+                           [&] { return stop.stop_requested(); });
   }
 
   void report_delay() {
@@ -128,11 +119,10 @@ class Proxy {
   const std::string doing_;
   const Clock::time_point begin_ = Clock::now();
   std::mutex mutex_;
-  std::condition_variable wake_;
-  bool ended_ = false;
+  std::condition_variable_any wake_;
   bool reported_ = false;
   std::exception_ptr failure_;
-  std::thread thread_;  // last member: it uses all of the above
+  std::jthread thread_;  // last member: it uses all of the above
 };
 
 }  // namespace
