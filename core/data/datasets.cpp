@@ -17,19 +17,15 @@ ddprun_dataset_plugin table(const char* name, const char* summary, OptionSpecs o
 // Null for a name that is not built in.
 const ddprun_dataset_plugin* builtin(const std::string& name) {
   const auto& all = builtin_datasets();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& table) { return table.name == name; });
+  const auto found = std::ranges::find(all, name, &ddprun_dataset_plugin::name);
   return found == all.end() ? nullptr : &*found;
-}
-
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 std::vector<std::string> names_of_all(const plugin::Registry& registry) {
   std::vector<std::string> names;
   for (const ddprun_dataset_plugin& table : builtin_datasets()) names.emplace_back(table.name);
   for (const std::string& name : registry.names(plugin::Kind::dataset)) {
-    if (!contains(names, name)) names.push_back(name);
+    if (builtin(name) == nullptr) names.push_back(name);
   }
   return names;
 }
@@ -60,7 +56,7 @@ std::string default_root(const std::string& name) {
 plugin::DatasetPlugin find_dataset(const std::string& name, const plugin::Registry& registry) {
   if (const auto* const table = builtin(name)) return {"", table};
   const bool is_path = name.find('/') != std::string::npos;
-  if (!is_path && !contains(registry.names(plugin::Kind::dataset), name)) {
+  if (!is_path && std::ranges::count(registry.names(plugin::Kind::dataset), name) == 0) {
     throw DatasetError(
         "name", expected_one_of(name, names_of_all(registry)) + "; plugins are looked for in " + registry.places());
   }

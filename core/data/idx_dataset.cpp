@@ -87,8 +87,13 @@ ByteImages images_of(SplitFiles& files) {
   return {1, extents[1], extents[2], values_of(files.images), values_of(files.labels)};
 }
 
-Splits make_splits(SplitFiles train, SplitFiles test, const ImageSplitOptions& options, uint64_t seed,
-                   const std::vector<std::string>& classes) {
+// No classes: as many as the labels of the training split need.
+Splits read_splits(const Source& source, const ImageSplitOptions& options, uint64_t seed,
+                   std::vector<std::string> classes) {
+  check_root(source.root, source.advice);
+  SplitFiles train = read_split(source, "train");
+  SplitFiles test = read_split(source, "t10k");
+  if (classes.empty()) classes = numbered(1 + *std::ranges::max_element(train.labels.values()));
   check_same_shape(train.images, test.images);
   check_labels(train.labels, classes.size());
   check_labels(test.labels, classes.size());
@@ -101,11 +106,7 @@ const std::string four_files =
 Splits open_named(const std::string& name, const DatasetContext& context, const Source& source,
                   const std::vector<std::string>& classes) {
   const DatasetOptions options(name, context, kMnistOptions);
-  const ImageSplitOptions image = read_image_split_options(options, 1);
-  check_root(source.root, source.advice);
-  SplitFiles train = read_split(source, "train");
-  SplitFiles test = read_split(source, "t10k");
-  return make_splits(std::move(train), std::move(test), image, context.seed, classes);
+  return read_splits(source, read_image_split_options(options, 1), context.seed, classes);
 }
 
 }  // namespace
@@ -134,12 +135,7 @@ Splits open_idx(const DatasetContext& context) {
   const int64_t classes = options.integer("classes");
   if (context.root.empty()) throw InvalidDataset("root", "expected the folder of " + four_files + ", plain or .gz");
   const Source source{context.root, "put " + four_files + " there, plain or .gz", ""};
-  check_root(source.root, source.advice);
-  SplitFiles train = read_split(source, "train");
-  SplitFiles test = read_split(source, "t10k");
-  const auto labels = train.labels.values();
-  const int64_t seen = 1 + *std::max_element(labels.begin(), labels.end());
-  return make_splits(std::move(train), std::move(test), image, context.seed, numbered(classes == 0 ? seen : classes));
+  return read_splits(source, image, context.seed, numbered(classes));
 }
 
 }  // namespace ddprun::data

@@ -26,10 +26,6 @@ std::string one_line(const char* text, std::size_t most) {
   return printable({text, ::strnlen(text, most)});
 }
 
-std::string where_of(const ddprun_dataset_plugin& table) {
-  return "data set \"" + std::string(table.name) + "\": ";
-}
-
 [[noreturn]] void refuse(const ddprun_dataset_plugin& table, const std::string& why) {
   throw Error(ExitCode::plugin, "dataset plugin \"" + std::string(table.name) + "\": " + why);
 }
@@ -38,7 +34,7 @@ void throw_unless_ok(const ddprun_dataset_plugin& table, int32_t status, const d
   if (status == DDPRUN_DATASET_OK) return;
   std::string reason = one_line(error.reason, sizeof error.reason);
   if (reason.empty()) reason = "the data set does not say why";
-  if (status == DDPRUN_DATASET_FAILURE) throw Error(ExitCode::failure, where_of(table) + reason);
+  if (status == DDPRUN_DATASET_FAILURE) throw Error(ExitCode::failure, plugin::described(table) + ": " + reason);
   if (status != DDPRUN_DATASET_INVALID) refuse(table, "unknown status " + std::to_string(status) + ": " + reason);
   const std::string key = one_line(error.key, sizeof error.key);
   throw DatasetError(key.empty() ? "name" : key, reason);
@@ -81,7 +77,7 @@ using Handle = std::unique_ptr<ddprun_dataset, void (*)(ddprun_dataset*)>;
 class PluginDataset final : public Dataset {
  public:
   PluginDataset(const ddprun_dataset_plugin& table, Handle split)
-      : table_(table), split_(std::move(split)), where_(where_of(table)) {
+      : table_(table), split_(std::move(split)), where_(plugin::described(table) + ": ") {
     ddprun_dataset_info info{};
     info.struct_size = sizeof info;
     plugin::call_plugin(where_, [&] { table.describe(split_.get(), &info); });
@@ -150,7 +146,7 @@ Handles open_handles(const ddprun_dataset_plugin& table, const DatasetContext& c
   ddprun_dataset* test = nullptr;
   ddprun_dataset_error error = empty_error();
   const int32_t status =
-      plugin::call_plugin(where_of(table), [&] { return table.open(&request, &train, &test, &error); });
+      plugin::call_plugin(plugin::described(table) + ": ", [&] { return table.open(&request, &train, &test, &error); });
   const bool one_for_both = train != nullptr && train == test;
   Handles handles{{train, table.close}, {one_for_both ? nullptr : test, table.close}};
   throw_unless_ok(table, status, error);
