@@ -1,7 +1,6 @@
 #include "train/loop/agreement.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <utility>
 
@@ -15,15 +14,6 @@ namespace {
 constexpr double kInterval = 0.5;       // seconds of training between two exchanges
 constexpr double kShortestStep = 1e-6;  // seconds; bounds the number of steps for any clock
 
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-AgreementOptions with_clock(AgreementOptions options) {
-  if (!options.clock) options.clock = steady_seconds;
-  return options;
-}
-
 }  // namespace
 
 int64_t steps_to_next_exchange(int64_t steps, double seconds) {
@@ -31,7 +21,9 @@ int64_t steps_to_next_exchange(int64_t steps, double seconds) {
   return std::clamp<int64_t>(static_cast<int64_t>(kInterval / step), 1, 2 * steps);
 }
 
-Agreement::Agreement(AgreementOptions options) : options_(with_clock(std::move(options))) {}
+Agreement::Agreement(AgreementOptions options) : options_(std::move(options)) {
+  if (!options_.clock) options_.clock = [watch = Stopwatch()] { return watch.total(); };
+}
 
 void Agreement::start(LoopState& state) {
   state_ = &state;

@@ -38,7 +38,7 @@ class Agreement final : public Policy {
  private:
   void exchange(int64_t step);
 
-  const AgreementOptions options_;
+  AgreementOptions options_;
   LoopState* state_ = nullptr;
   int64_t last_ = 0;  // the step of the last exchange
   int64_t next_ = 0;

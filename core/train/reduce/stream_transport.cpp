@@ -87,13 +87,9 @@ class StreamTransport final : public BucketTransport {
       steps_.pop_front();
       seconds_ += seconds_of(step);
     }
-    fit(step);
-    steps_.push_back(std::move(step));
-  }
-
-  void fit(TimedStep& step) const {
     while (step.size() > buckets_.size()) step.pop_back();
     while (step.size() < buckets_.size()) step.emplace_back(device_);
+    steps_.push_back(std::move(step));
   }
 
   std::vector<Bucket>& buckets_;
