@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <sstream>
 #include <utility>
 
 #include "ddprun/error.hpp"
@@ -29,11 +30,8 @@ void append(std::vector<std::string>& folders, const std::string& folder) {
 }
 
 void append_colon_separated(std::vector<std::string>& folders, const std::string& list) {
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find(':', begin), list.size());
-    append(folders, list.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  std::istringstream parts(list);
+  for (std::string part; std::getline(parts, part, ':');) append(folders, part);
 }
 
 std::string variable(const char* name) {
