@@ -24,29 +24,23 @@ void add_split(Table& table, const record::Summary& summary) {
   if (!known(summary.avg_batch_time)) return;
   const double step = summary.avg_batch_time;
   table.row({"average step", human_time(step), "100.0 %"});
-  double rest = step;
-  const auto row = [&](const std::string& name, double value) {
+  // Adds a row, and returns its part of the step.
+  const auto row = [&](const char* name, double value) {
+    if (!known(value)) return 0.0;
     table.row({name, human_time(value), step > 0 ? percent(value / step, 1) : ""});
+    return value;
   };
-  const auto part = [&](const char* name, double value) {
-    if (!known(value)) return;
-    rest -= value;
-    row(std::string("  ") + name, value);
-  };
-  // Percentage of the part in the row before.
-  const auto detail = [&](const char* name, double value) {
-    if (known(value)) row(std::string("    ") + name, value);
-  };
-  part("data wait", summary.avg_data_time);
-  part("forward", summary.split.forward);
-  part("backward", summary.split.backward);
-  part("exposed communication", summary.split.comm);
-  detail("replicate", summary.split.replicate);
-  detail("scatter", summary.split.scatter);
-  detail("gather", summary.split.gather);
-  detail("reduce", summary.split.reduce);
-  part("optimizer", summary.split.optimizer);
-  part("other", std::max(rest, 0.0));
+  double rest = step;
+  rest -= row("  data wait", summary.avg_data_time);
+  rest -= row("  forward", summary.split.forward);
+  rest -= row("  backward", summary.split.backward);
+  rest -= row("  exposed communication", summary.split.comm);
+  row("    replicate", summary.split.replicate);  // this and the next three are parts of the row before
+  row("    scatter", summary.split.scatter);
+  row("    gather", summary.split.gather);
+  row("    reduce", summary.split.reduce);
+  rest -= row("  optimizer", summary.split.optimizer);
+  row("  other", std::max(rest, 0.0));
 }
 
 std::string communication_of(const record::Summary& summary) {
@@ -116,14 +110,10 @@ std::string summary_table(const record::Summary& summary) {
 }
 
 std::string learned_line(const std::vector<std::pair<std::string, double>>& learned) {
-  if (learned.empty()) return "";
-  std::string text = "learned:";
-  const char* before = " ";
-  for (const auto& [name, value] : learned) {
-    text += fmt::format("{}{} {}", before, name, human_number(value));
-    before = ", ";
-  }
-  return text + '\n';
+  std::string text;
+  for (const auto& [name, value] : learned)
+    text += (text.empty() ? "learned: " : ", ") + name + " " + human_number(value);
+  return text.empty() ? "" : text + '\n';
 }
 
 }  // namespace ddprun::console
