@@ -5,22 +5,6 @@
 namespace ddprun::config {
 namespace {
 
-// The error for a global batch that is not divisible by the number of ranks; otherwise "".
-std::string batch_error(int64_t batch_size, int64_t ranks) {
-  if (batch_size % ranks == 0) return "";
-  const int64_t below = batch_size / ranks * ranks;
-  const std::string sizes = (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + ranks);
-  return "is the batch of all ranks, and " + std::to_string(ranks) + " ranks do not divide it; use " + sizes +
-         ", or data.batch_per = \"rank\"";
-}
-
-// The error for too many micro-batches: each must have a sample of the rank's batch. "" if there is none.
-std::string accumulate_error(int64_t accumulate, int64_t rank_batch) {
-  if (accumulate <= std::max<int64_t>(1, rank_batch)) return "";
-  return "is more micro-batches than a rank has samples in a step, which is " + std::to_string(rank_batch) +
-         "; use at most that, or a larger data.batch_size";
-}
-
 class Check {
  public:
   Check(const Experiment& experiment, std::optional<int64_t> ranks, const Sources& sources, Errors& errors)
@@ -50,19 +34,23 @@ class Check {
     const std::string& sampler = e_.data.sampler;
     refuse(ddp_ && (sampler == "sequential" || sampler == "random"), {"data.sampler", "strategy.kind"},
            "ddp without a distributed sampler is refused; use \"auto\" or \"distributed\"");
-    const std::string wrong_size = batch_error(e_.data.batch_size, std::max<int64_t>(1, ranks_));
-    refuse(ddp_ && e_.data.batch_per == "global" && !wrong_size.empty(),
-           {"data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"}, wrong_size);
+    const bool shared = ddp_ && e_.data.batch_per == "global";
+    const int64_t ranks = shared ? std::max<int64_t>(1, ranks_) : 1;  // not known: checked later
+    const int64_t rank_batch = e_.data.batch_size / ranks, below = rank_batch * ranks;
+    refuse(below != e_.data.batch_size, {"data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"},
+           "is the batch of all ranks, and " + std::to_string(ranks) + " ranks do not divide it; use " +
+               (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + ranks) +
+               ", or data.batch_per = \"rank\"");
     refuse(e_.optimizer.name == "sgd" && e_.optimizer.nesterov && e_.optimizer.momentum == 0,
            {"optimizer.nesterov", "optimizer.momentum", "optimizer.name"},
            "needs momentum; give optimizer.momentum, such as 0.9, or nesterov = false");
     refuse(e_.train.epochs && e_.train.steps, {"train.steps", "train.epochs"},
            "train.epochs is given too; give one of the two");
-    const bool shared = ddp_ && e_.data.batch_per == "global";
-    const int64_t ranks = shared ? std::max<int64_t>(1, ranks_) : 1;  // not known: checked later
-    const std::string too_many = accumulate_error(e_.train.accumulate, e_.data.batch_size / ranks);
-    refuse(!too_many.empty(),
-           {"train.accumulate", "data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"}, too_many);
+    // Each micro-batch must have a sample of the rank's batch.
+    refuse(e_.train.accumulate > std::max<int64_t>(1, rank_batch),
+           {"train.accumulate", "data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"},
+           "is more micro-batches than a rank has samples in a step, which is " + std::to_string(rank_batch) +
+               "; use at most that, or a larger data.batch_size");
   }
 
   void check_schedule() {
