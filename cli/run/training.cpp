@@ -20,6 +20,11 @@ CommHook compression(const config::Experiment::Strategy& strategy) {
   return {};
 }
 
+// Optimizer steps of the whole run.
+int64_t steps_of(const config::Experiment::Train& train, int64_t steps_per_epoch) {
+  return train.steps ? *train.steps : train.epochs.value_or(1) * steps_per_epoch;
+}
+
 train::Schedule schedule_of(const config::Loaded& loaded, int world, int64_t steps_per_epoch) {
   const auto& train = loaded.experiment.train;
   const int64_t steps = steps_of(train, steps_per_epoch);
@@ -42,10 +47,6 @@ train::Schedule schedule_of(const config::Loaded& loaded, int world, int64_t ste
 }
 
 }  // namespace
-
-int64_t steps_of(const config::Experiment::Train& train, int64_t steps_per_epoch) {
-  return train.steps ? *train.steps : train.epochs.value_or(1) * steps_per_epoch;
-}
 
 train::OptimizerOptions optimizer_options(const config::Experiment::Optimizer& chosen, int world) {
   return {.name = chosen.name,

@@ -1,7 +1,6 @@
 // Makes the objects of a training step, its data, and their options, from the config.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "cli/run/assembly.hpp"
@@ -14,9 +13,6 @@
 #include "train/reduce/gradient_sync.hpp"
 
 namespace ddprun::run {
-
-// Optimizer steps of the whole run.
-int64_t steps_of(const config::Experiment::Train& train, int64_t steps_per_epoch);
 
 // scale_lr = "world" multiplies lr by the world size (Goyal et al. 2017).
 train::OptimizerOptions optimizer_options(const config::Experiment::Optimizer& chosen, int world);

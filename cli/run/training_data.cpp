@@ -1,4 +1,3 @@
-
 #include <algorithm>
 
 #include "cli/run/training.hpp"
@@ -29,19 +28,6 @@ Last last_of(const config::Experiment& experiment) {
   return experiment.data.last == "exact" ? Last::exact : Last::pad;
 }
 
-// Runs `part` and puts the location in the config in front of its error.
-template <class Part>
-auto of_data(const Assembly& assembly, Part part) {
-  try {
-    return part();
-  } catch (const data::DatasetError& error) {
-    throw Error(error.code(), config::error(assembly.loaded.sources, "data." + error.key(), error.what()));
-  }
-}
-
-// The sampler of a given rank.
-using SamplerOf = std::function<std::unique_ptr<Sampler>(int rank)>;
-
 void refuse_empty_epochs(const Assembly& assembly, int world) {
   const int64_t samples = assembly.train_samples(), batch = rank_batch(assembly.loaded, world) * world;
   if (assembly.experiment().data.last != "drop" || samples >= batch) return;
@@ -54,14 +40,12 @@ void refuse_empty_epochs(const Assembly& assembly, int world) {
 
 // Of positions in the samples that are trained on. In a world of one, the distributed sampler is a sequential or a
 // random one.
-SamplerOf position_samplers(const Assembly& assembly, int world) {
+std::unique_ptr<Sampler> position_sampler(const Assembly& assembly, int rank, int world) {
   const config::Experiment& experiment = assembly.experiment();
   const auto& data = experiment.data;
   const bool shuffle = data.sampler == "random" || (data.sampler != "sequential" && data.shuffle);
-  return [world, shuffle, seed = static_cast<uint64_t>(experiment.experiment.seed), samples = assembly.train_samples(),
-          last = last_of(experiment)](int rank) {
-    return data::distributed_sampler(samples, rank, world, seed, shuffle, last);
-  };
+  const auto seed = static_cast<uint64_t>(experiment.experiment.seed);
+  return data::distributed_sampler(assembly.train_samples(), rank, world, seed, shuffle, last_of(experiment));
 }
 
 // Every sample of `subset` (empty: of the data set) exactly once for any number of ranks: an average over padded
@@ -77,25 +61,24 @@ std::unique_ptr<train::DataLoader> evaluation_loader(const Assembly& assembly, c
 
 }  // namespace
 
-void standardize_data(Assembly& assembly) {
+void standardize_data(Assembly& assembly) try {
   const config::Experiment& experiment = assembly.experiment();
   if (!experiment.data.standardize && !assembly.standardization) return;
-  of_data(assembly, [&] {
-    if (!assembly.standardization) {
-      assembly.standardization =
-          data::fit_standardization(*assembly.data.train, workers_of(experiment), assembly.split.train);
-    }
-    for (auto* split : {&assembly.data.train, &assembly.data.test}) {
-      if (*split != nullptr) *split = data::standardized(std::move(*split), *assembly.standardization);
-    }
-  });
+  if (!assembly.standardization) {
+    assembly.standardization =
+        data::fit_standardization(*assembly.data.train, workers_of(experiment), assembly.split.train);
+  }
+  for (auto* split : {&assembly.data.train, &assembly.data.test}) {
+    if (*split != nullptr) *split = data::standardized(std::move(*split), *assembly.standardization);
+  }
+} catch (const data::DatasetError& error) {
+  throw Error(error.code(), config::error(assembly.loaded.sources, "data." + error.key(), error.what()));
 }
 
 void check_training_data(const Assembly& assembly, int world) {
   refuse_empty_epochs(assembly, world);
-  const int64_t steps =
-      train::steps_of_epoch(*position_samplers(assembly, world)(0), rank_batch(assembly.loaded, world), world,
-                            last_of(assembly.experiment()));
+  const int64_t steps = train::steps_of_epoch(*position_sampler(assembly, 0, world), rank_batch(assembly.loaded, world),
+                                              world, last_of(assembly.experiment()));
   step_options(assembly.loaded, world, steps);
   steps_to_trace(assembly.loaded, steps);
 }
@@ -105,8 +88,8 @@ std::unique_ptr<train::DataLoader> test_loader(const Assembly& assembly, const l
 }
 
 DataLoaders make_loaders(const Assembly& assembly, const launch::World& world) {
-  const auto sampler_of = [&, positions = position_samplers(assembly, world.size)](int rank) {
-    return data::subset_sampler(positions(rank), assembly.split.train);
+  const auto sampler_of = [&](int rank) {
+    return data::subset_sampler(position_sampler(assembly, rank, world.size), assembly.split.train);
   };
   const int64_t batch = rank_batch(assembly.loaded, world.size);
   DataLoaders loaders;
