@@ -5,6 +5,9 @@
 #include <cmath>
 
 #include "base/file.hpp"
+#include "base/log.hpp"
+#include "cli/console/console.hpp"
+#include "cli/console/progress_bar.hpp"
 #include "launch/net/address.hpp"
 #include "launch/signals.hpp"
 #include "record/event_file.hpp"
@@ -15,6 +18,12 @@
 namespace ddprun::run {
 namespace {
 
+// Whether to log a step's line: every `log_every` steps, and after the last step of an epoch.
+bool is_line_due(int64_t log_every, int64_t step_of_epoch, int64_t steps_per_epoch) {
+  return log_every > 0 && (step_of_epoch % log_every == 0 || step_of_epoch == steps_per_epoch);
+}
+
+// Writes step and epoch records.
 class RecordWriter final : public train::Observer {
  public:
   explicit RecordWriter(record::Recorder& recorder) : recorder_(recorder) {}
@@ -31,6 +40,10 @@ double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+// On rank 0, log.tensorboard: an event file of TensorBoard in the run folder, written while the run goes on: scalars
+// every `log_every` steps and after the last step of an epoch, and those of each epoch. Each call writes to the file,
+// so a killed process loses no more than the steps since then. Throws Error(failure) with path and errno's text if the
+// file cannot be written.
 class EventWriter final : public train::Observer {
  public:
   EventWriter(const std::string& run_dir, int world, int64_t log_every)
@@ -64,6 +77,8 @@ class EventWriter final : public train::Observer {
   OutputFile file_;
 };
 
+// Records the state of this rank's CUDA devices whenever a line is logged. A sample takes about a millisecond per GPU
+// and does not wait for the GPU. Memory peaks count from here on.
 class GpuWatch final : public train::Observer {
  public:
   GpuWatch(const std::vector<torch::Device>& gpus, record::Recorder& recorder, int64_t log_every)
@@ -90,23 +105,72 @@ class GpuWatch final : public train::Observer {
   const int64_t log_every_;
 };
 
+// On rank 0: the progress bar, and a line for every `log_every` steps and each epoch.
+class ConsoleProgress final : public train::Observer {
+ public:
+  // epochs: of the whole run; 0 if unknown, because the run counts steps.
+  ConsoleProgress(int world, int64_t log_every, int64_t epochs)
+      : world_(world), log_every_(log_every), epochs_(epochs) {}
+
+  void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, const train::LoopState& state) override {
+    const int64_t steps = state.train.steps();
+    add_to_line(record, step_of_epoch, steps);
+    // Of all epochs; in a run of steps, of this epoch.
+    const int64_t steps_left = std::max<int64_t>(epochs_ - record.epoch, 0) * steps + steps - step_of_epoch;
+    const double mean_time = line_.time.all.value();
+    bar_.show(record.epoch, epochs_, step_of_epoch, steps, line_.loss.all.value(),
+              static_cast<double>(record.samples) * world_ / mean_time, mean_time * static_cast<double>(steps_left));
+    if (!is_line_due(log_every_, step_of_epoch, steps)) return;
+    log::plain(console::step_line(line_));
+    for (console::Meter* meter : {&line_.time, &line_.data, &line_.loss, &line_.accuracy}) meter->recent = {};
+  }
+
+  void on_epoch_end(const record::EpochRecord& record, const train::LoopState&) override {
+    log::plain(console::epoch_line(record));
+  }
+
+  void on_fit_end() override { bar_.clear(); }
+
+ private:
+  void add_to_line(const record::StepRecord& record, int64_t step_of_epoch, int64_t steps_per_epoch) {
+    if (step_of_epoch == 1) line_ = {};
+    if (line_.time.all.count == 0) line_.since = step_of_epoch;
+    line_.of_rank0 = world_ > 1;
+    line_.epoch = record.epoch;
+    line_.step = step_of_epoch;
+    line_.steps = steps_per_epoch;
+    line_.time.update(record.total);
+    line_.data.update(record.data);
+    if (record.samples == 0) return;
+    line_.loss.update(record.loss, record.samples);
+    if (!std::isnan(record.accuracy)) line_.accuracy.update(record.accuracy, record.samples);
+  }
+
+  const int world_;
+  const int64_t log_every_;
+  const int64_t epochs_;
+  console::StepLine line_;
+  console::ProgressBar bar_;
+};
+
 }  // namespace
 
-std::unique_ptr<train::Observer> record_writer(record::Recorder& recorder) {
-  return std::make_unique<RecordWriter>(recorder);
-}
-
-std::unique_ptr<train::Observer> event_writer(const std::string& run_dir, int world, int64_t log_every) {
-  return std::make_unique<EventWriter>(run_dir, world, log_every);
-}
-
-std::unique_ptr<train::Observer> gpu_watch(const std::vector<torch::Device>& gpus, record::Recorder& recorder,
-                                           int64_t log_every) {
-  return std::make_unique<GpuWatch>(gpus, recorder, log_every);
-}
-
-bool is_line_due(int64_t log_every, int64_t step_of_epoch, int64_t steps_per_epoch) {
-  return log_every > 0 && (step_of_epoch % log_every == 0 || step_of_epoch == steps_per_epoch);
+std::vector<std::unique_ptr<train::Observer>> make_observers(const Assembly& assembly, const launch::World& world,
+                                                             const std::vector<train::NamedTensor>& parameters,
+                                                             record::Recorder& recorder) {
+  const config::Experiment& experiment = assembly.experiment();
+  const int64_t log_every = experiment.log.every;
+  std::vector<std::unique_ptr<train::Observer>> made;
+  if (auto fault = fault_of(experiment.faults, world.rank, parameters)) made.push_back(std::move(fault));
+  made.push_back(std::make_unique<RecordWriter>(recorder));
+  if (world.rank == 0 && experiment.log.tensorboard) {
+    made.push_back(std::make_unique<EventWriter>(recorder.run_dir(), world.size, log_every));
+  }
+  if (assembly.device().is_cuda()) made.push_back(std::make_unique<GpuWatch>(assembly.devices, recorder, log_every));
+  if (world.rank == 0) {
+    made.push_back(std::make_unique<ConsoleProgress>(world.size, log_every, experiment.train.epochs.value_or(0)));
+  }
+  return made;
 }
 
 void LauncherLink::on_phase(Phase phase, int64_t step, int bucket) {

@@ -9,37 +9,23 @@
 #include <string>
 #include <vector>
 
-#include "cli/config/experiment.hpp"
+#include "cli/run/assembly.hpp"
 #include "comm/flight_recorder.hpp"
 #include "ddprun/comm_backend.hpp"
 #include "ddprun/error.hpp"
 #include "launch/progress.hpp"
+#include "launch/world.hpp"
 #include "record/recorder.hpp"
 #include "train/loop/observer.hpp"
 #include "train/tensor/parameters.hpp"
 
 namespace ddprun::run {
 
-// Whether to log a step's line: every `log_every` steps, and after the last step of an epoch.
-bool is_line_due(int64_t log_every, int64_t step_of_epoch, int64_t steps_per_epoch);
-
-// Writes step and epoch records. The recorder must outlive it.
-std::unique_ptr<train::Observer> record_writer(record::Recorder& recorder);
-
-// On rank 0: the progress bar, and a line for every `log_every` steps and each epoch.
-// epochs: of the whole run; 0 if unknown, because the run counts steps.
-std::unique_ptr<train::Observer> console_progress(int world, int64_t log_every, int64_t epochs);
-
-// On rank 0, log.tensorboard: an event file of TensorBoard in the run folder, written while the run goes on: scalars
-// every `log_every` steps and after the last step of an epoch, and those of each epoch. Each call writes to the file,
-// so a killed process loses no more than the steps since then. Throws Error(failure) with path and errno's text if the
-// file cannot be written.
-std::unique_ptr<train::Observer> event_writer(const std::string& run_dir, int world, int64_t log_every);
-
-// Records the state of this rank's CUDA devices whenever a line is logged. A sample takes about a millisecond per GPU
-// and does not wait for the GPU. Memory peaks count from here on. The recorder must outlive it.
-std::unique_ptr<train::Observer> gpu_watch(const std::vector<torch::Device>& gpus, record::Recorder& recorder,
-                                           int64_t log_every);
+// The observers of this rank besides its LauncherLink, tracer and parity log, in call order. The recorder must outlive
+// them.
+std::vector<std::unique_ptr<train::Observer>> make_observers(const Assembly& assembly, const launch::World& world,
+                                                             const std::vector<train::NamedTensor>& parameters,
+                                                             record::Recorder& recorder);
 
 // What one rank does wrong on purpose, from [faults] of the config: an observer that makes a fault in forward or
 // backward; null if this rank makes none there.

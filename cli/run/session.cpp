@@ -11,19 +11,9 @@ namespace ddprun::run {
 namespace {
 
 // In call order.
-std::vector<train::Observer*> make_observers(Session& session, const Assembly& assembly, const launch::World& world,
-                                             record::Recorder& recorder) {
-  const config::Experiment& experiment = assembly.experiment();
-  const int64_t log_every = experiment.log.every;
-  const bool on_rank0 = world.rank == 0;
-  const auto add = [&](std::unique_ptr<train::Observer> observer) {
-    if (observer != nullptr) session.observers.push_back(std::move(observer));
-  };
-  add(fault_of(experiment.faults, world.rank, session.parameters));
-  add(record_writer(recorder));
-  if (on_rank0 && experiment.log.tensorboard) add(event_writer(recorder.run_dir(), world.size, log_every));
-  if (assembly.device().is_cuda()) add(gpu_watch(assembly.devices, recorder, log_every));
-  if (on_rank0) add(console_progress(world.size, log_every, experiment.train.epochs.value_or(0)));
+std::vector<train::Observer*> all_observers(Session& session, const Assembly& assembly, const launch::World& world,
+                                            record::Recorder& recorder) {
+  session.observers = make_observers(assembly, world, session.parameters, recorder);
   if (std::vector<int64_t> steps = steps_to_trace(assembly.loaded, session.loaders.train->steps()); !steps.empty()) {
     session.tracer = std::make_unique<train::Tracer>(std::move(steps));
     if (session.sync != nullptr) session.tracer->trace_allreduces_of(session.sync->reducer());
@@ -133,7 +123,7 @@ std::unique_ptr<Session> make_session(Assembly& assembly, Connections& connectio
       .validation = session.loaders.validation.get(),
       .test = session.loaders.test.get(),
       .checkpoints = session.checkpoints.get(),
-      .observers = make_observers(session, assembly, world, recorder),
+      .observers = all_observers(session, assembly, world, recorder),
       .policies = make_policies(session, assembly, world),
       .plan = {experiment.train.epochs, experiment.train.steps, experiment.train.evaluate},
       .step = step_options(assembly.loaded, world.size, session.loaders.train->steps()),
