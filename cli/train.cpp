@@ -48,20 +48,17 @@ void report_shared_cores(int nproc) {
             std::to_string((nproc + cores - 1) / cores) + " times as long, or more");
 }
 
-// Unused keys are allowed, so that one file can be varied, but are always reported.
-void name_unused_keys(const config::Loaded& loaded) {
-  std::string names;
-  for (const std::string& key : config::unused_keys(loaded.experiment, loaded.sources)) {
-    if (!names.empty()) names += ", ";
-    names += key;
+// Unused keys are allowed, so that one file can be varied, but are always reported. So is a choice by the test set.
+void report_settings(const config::Loaded& loaded) {
+  const config::Experiment& experiment = loaded.experiment;
+  std::string unused, keys;
+  for (const std::string& key : config::unused_keys(experiment, loaded.sources)) {
+    unused += (unused.empty() ? "" : ", ") + key;
   }
-  if (names.empty()) return;
-  log::info("not used by strategy \"" + loaded.experiment.strategy.kind + "\" on device \"" +
-            loaded.experiment.launch.device + "\": " + names);
-}
-
-void report_choice_by_test_set(const config::Experiment& experiment) {
-  std::string keys;
+  if (!unused.empty()) {
+    log::info("not used by strategy \"" + experiment.strategy.kind + "\" on device \"" + experiment.launch.device +
+              "\": " + unused);
+  }
   for (const auto& [key, metric] :
        {std::pair{"train.early_stop", experiment.train.early_stop}, {"checkpoint.best", experiment.checkpoint.best}}) {
     if (metric.starts_with("test.")) keys += (keys.empty() ? "" : " and ") + std::string(key) + " = \"" + metric + "\"";
@@ -69,14 +66,6 @@ void report_choice_by_test_set(const config::Experiment& experiment) {
   if (keys.empty()) return;
   log::info("the test set chooses the epoch (" + keys +
             "), so its results are better than those on new data; data.validation avoids that");
-}
-
-// Processes started by another launcher would each train alone on all data.
-void refuse_company_of_one_process(const config::Loaded& loaded, const launch::World& world) {
-  if (loaded.experiment.strategy.kind == "ddp" || world.size == 1) return;
-  throw Error(ExitCode::usage, config::error(loaded.sources, "strategy.kind",
-                                             "trains in one process, and " + std::to_string(world.size) +
-                                                 " were started; use strategy.kind = \"ddp\", or start one"));
 }
 
 // This process is a rank. `prepared`: that of the launcher from which it was forked; otherwise null.
@@ -91,13 +80,17 @@ ExitCode be_rank(const Arguments& arguments, const config::Loaded& loaded, const
   launch::hold_usr2();  // for run::CollectivesFile
   launch::catch_stop_signals();
   choose_output(arguments);
-  refuse_company_of_one_process(loaded, world);
+  // Processes started by another launcher would each train alone on all data.
+  if (!is_ddp && world.size > 1) {
+    throw Error(ExitCode::usage, config::error(loaded.sources, "strategy.kind",
+                                               "trains in one process, and " + std::to_string(world.size) +
+                                                   " were started; use strategy.kind = \"ddp\", or start one"));
+  }
   const char* run_dir = std::getenv(kRunDir);
   const bool own = world.is_own();
   world.insecure = loaded.experiment.launch.insecure;
   if (!own && world.rank == 0) {
-    name_unused_keys(loaded);
-    report_choice_by_test_set(loaded.experiment);
+    report_settings(loaded);
     log::info(world.launcher + " has started " + console::several(world.size, "rank") +
               (loaded.sources.given("launch.nproc") ? "; launch.nproc is not used" : ""));
   }
@@ -175,8 +168,7 @@ ExitCode train(const Arguments& arguments) {
   const bool one_node = nodes.count == 1;
   if (one_node && !run::find_resume(loaded)) return ExitCode::ok;
   const int nproc = run::ranks_of(loaded);
-  name_unused_keys(loaded);
-  report_choice_by_test_set(loaded.experiment);
+  report_settings(loaded);
   // A launcher is needed for a restart too.
   if (nproc > 1 || !one_node || settings.max_restarts > 0) {
     return launch_ranks(loaded, arguments, registry, nproc, std::move(nodes));

@@ -187,10 +187,8 @@ std::string quoted(const std::string& text) {
 }
 
 std::string key_text(const std::string& key) {
-  const bool bare = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-  });
-  return bare ? key : quoted(key);
+  constexpr const char* bare = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+  return !key.empty() && key.find_first_not_of(bare) == key.npos ? key : quoted(key);
 }
 
 bool has_control(const std::string& text) {

@@ -24,23 +24,6 @@ std::string identity(const Assembly& assembly) {
   return text + config::shared_toml(assembly.experiment());
 }
 
-void join_backend(const Assembly& assembly, const launch::World& world, const Rendezvous& rendezvous,
-                  Connections& connections) {
-  const auto& settings = assembly.experiment().comm;
-  const comm::JoinOptions how{.deadline = config::milliseconds(settings.timeout),
-                              .algorithm = settings.algorithm,
-                              .deterministic = assembly.experiment().train.deterministic,
-                              .options = settings.options};
-  ddp::Joined joined = ddp::join_backend(*assembly.comm->table,
-                                         {.plugin = how,
-                                          .device = assembly.device(),
-                                          .stage_through_host = settings.stage_through_host,
-                                          .compare_calls = settings.check != "off"},
-                                         world, rendezvous);
-  connections.backend = with_fault(std::move(joined.backend), assembly.experiment().faults, joined.recorder);
-  connections.recorder = std::move(joined.recorder);
-}
-
 }  // namespace
 
 void run_linked(const Rendezvous& rendezvous, const std::function<void()>& body) {
@@ -64,7 +47,18 @@ Connections connect(const Assembly& assembly, const launch::World& world, const 
     launch::compare_identities(
         *connections.store, world.rank, world.size, identity(assembly), config::milliseconds(experiment.launch.timeout),
         {.differ = "do not run the same experiment", .advice = "start all ranks with the same config and program"});
-    join_backend(assembly, world, rendezvous, connections);
+    const comm::JoinOptions how{.deadline = config::milliseconds(experiment.comm.timeout),
+                                .algorithm = experiment.comm.algorithm,
+                                .deterministic = experiment.train.deterministic,
+                                .options = experiment.comm.options};
+    ddp::Joined joined = ddp::join_backend(*assembly.comm->table,
+                                           {.plugin = how,
+                                            .device = assembly.device(),
+                                            .stage_through_host = experiment.comm.stage_through_host,
+                                            .compare_calls = experiment.comm.check != "off"},
+                                           world, rendezvous);
+    connections.backend = with_fault(std::move(joined.backend), experiment.faults, joined.recorder);
+    connections.recorder = std::move(joined.recorder);
   } else if (experiment.strategy.kind == "ddp") {
     connections.backend = comm::single_process_backend();
   }

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <limits>
 #include <thread>
+#include <utility>
 
 #include "base/log.hpp"
 #include "comm/call.hpp"
@@ -34,18 +35,15 @@ class FaultInStep final : public train::Observer {
     if (kind == "spin") spin_for_ever();
     if (kind == "throw") throw Error(ExitCode::failure, "faults.kind = \"throw\": the exception that it asks for");
     if (kind == "nan_gradient") {
-      parameter_.register_hook([this](const torch::Tensor& gradient) { return poison(gradient); });
+      // The hook's list may not change while it runs, so the hook stays.
+      parameter_.register_hook([this](const torch::Tensor& gradient) {
+        return std::exchange(poisoned_, true) ? gradient
+                                              : torch::full_like(gradient, std::numeric_limits<double>::quiet_NaN());
+      });
     }
   }
 
  private:
-  // The hook's list may not change while it runs, so the hook stays.
-  torch::Tensor poison(const torch::Tensor& gradient) {
-    if (poisoned_) return gradient;
-    poisoned_ = true;
-    return torch::full_like(gradient, std::numeric_limits<double>::quiet_NaN());
-  }
-
   const config::Experiment::Faults fault_;
   torch::Tensor parameter_;
   bool done_ = false, poisoned_ = false;
