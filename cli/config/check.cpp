@@ -102,8 +102,7 @@ class Check {
  private:
   // The error is reported at the first of the keys that it is about.
   void refuse(bool wrong, const std::vector<std::string>& about, const std::string& what) {
-    const bool sound =
-        std::all_of(about.begin(), about.end(), [&](const std::string& key) { return errors_.sound(key); });
+    const bool sound = std::ranges::all_of(about, [&](const std::string& key) { return errors_.sound(key); });
     if (wrong && sound) errors_.add_key(location_of(sources_, about.front()), about.front(), what);
   }
 

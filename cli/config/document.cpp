@@ -37,6 +37,14 @@ toml::table parse_value(const std::string& text, const std::string& where, bool 
   }
 }
 
+// The error for an override that names no key.
+std::string unknown(const std::string& full_name) {
+  const std::size_t dot = full_name.find('.');
+  if (dot == std::string::npos) return unknown_key("", full_name);
+  const std::string table = full_name.substr(0, dot);
+  return is_table(table) ? unknown_key(table, full_name.substr(dot + 1)) : unknown_table(table);
+}
+
 }  // namespace
 
 Document::Document(const std::string& text, const std::string& path, Errors& errors) : path_(path), errors_(errors) {
@@ -101,47 +109,27 @@ void Document::apply(const std::string& override, const std::string& typed, int6
   const Location location{.where = typed, .value = "", .order = {after_the_file, index}};
   const auto equals = override.find('=');
   if (equals == std::string::npos || has_control(override)) {
-    errors_.add(location, "expected table.key=value on one line, as in --set launch.nproc=2");
-    return;
+    return errors_.add(location, "expected table.key=value on one line, as in --set launch.nproc=2");
   }
-  std::optional<std::string> option;
-  const Key* key = find_named(override.substr(0, equals), location, option);
-  if (key == nullptr) return;
-  const std::string value = override.substr(equals + 1);
+  const std::string name = override.substr(0, equals), value = override.substr(equals + 1);
+  const Key* key = find_key(name);
+  if (key == nullptr) return errors_.add(location, unknown(name));
   if (value.find_first_not_of(' ') == std::string::npos) {
-    errors_.add(location, "no value; write \"\" for an empty string");
-    return;
+    return errors_.add(location, "no value; write \"\" for an empty string");
   }
+  const bool is_option = key->path != name;
   try {
-    parsed_.push_back(parse_value(value, location.where, !option && key->takes_string()));
+    parsed_.push_back(parse_value(value, location.where, !is_option && key->takes_string()));
   } catch (const toml::parse_error& error) {
-    errors_.add(location, one_line(std::string(error.description())));
-    return;
+    return errors_.add(location, one_line(std::string(error.description())));
   }
   const toml::node& node = *parsed_.back().get("value");
-  if (option) {
-    put(override.substr(0, equals), {key, option, &node, {}}, &location);
+  if (is_option) {
+    put(name, {key, name.substr(key->path.size() + 1), &node, {}}, &location);
   } else {
     remove_alternative(*key);
     set(*key, node, &location);
   }
-}
-
-// The key that an override names, and its option; null, after adding an error, if there is none.
-const Key* Document::find_named(const std::string& full_name, const Location& location,
-                                std::optional<std::string>& option) {
-  if (const Key* key = find_key(full_name)) {
-    if (key->path != full_name) option = full_name.substr(key->path.size() + 1);
-    return key;
-  }
-  const std::size_t dot = full_name.find('.');
-  const std::string table = full_name.substr(0, dot);
-  if (dot == std::string::npos) {
-    errors_.add(location, unknown_key("", table));
-  } else {
-    errors_.add(location, is_table(table) ? unknown_key(table, full_name.substr(dot + 1)) : unknown_table(table));
-  }
-  return nullptr;
 }
 
 // train.epochs and train.steps are alternatives. One on the command line replaces the other of the file, which could

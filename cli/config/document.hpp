@@ -63,7 +63,6 @@ class Document {
 
  private:
   void read_table(const std::string& table, const toml::table& content);
-  const Key* find_named(const std::string& full_name, const Location& location, std::optional<std::string>& option);
   // `overriding`: the location of the override that the node comes from; null: the node is from the file.
   void set(const Key& key, const toml::node& node, const Location* overriding);
   void put(const std::string& full_name, Written written, const Location* overriding);
