@@ -80,12 +80,8 @@ std::string first_echo(const std::vector<RankEnd>& ends) {
 }  // namespace
 
 const RankEnd* first_cause(const std::vector<RankEnd>& ends) {
-  const RankEnd* first = nullptr;
-  for (const RankEnd& end : ends) {
-    if (class_of(end) == Class::none) continue;
-    if (first == nullptr || precedence(end) < precedence(*first)) first = &end;
-  }
-  return first;
+  const auto first = std::ranges::min_element(ends, {}, precedence);
+  return first == ends.end() || class_of(*first) == Class::none ? nullptr : &*first;
 }
 
 bool is_consequence(const RankEnd& end) {

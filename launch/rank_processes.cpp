@@ -102,8 +102,7 @@ RankProcesses::~RankProcesses() {
 }
 
 std::size_t RankProcesses::live() const {
-  return static_cast<std::size_t>(
-      std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return !rank.end; }));
+  return static_cast<std::size_t>(std::ranges::count_if(ranks_, [](const Rank& rank) { return !rank.end; }));
 }
 
 bool RankProcesses::Rank::stopped_too_long() const {
@@ -157,19 +156,14 @@ RankEnd RankProcesses::end_of(const Rank& rank, int status) const {
   end.time = Clock::now().time_since_epoch();
   end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-  end.failure = reported(end.rank);
+  end.failure = failure_of(folder_.path(), end.rank);
+  if (end.failure && killed_at_ && end.failure->time > killed_at_->time_since_epoch()) end.failure.reset();
   if (end.signal != 0) end.crash = crash_of(folder_.path(), end.rank);
   end.memory_limit = end.signal == SIGKILL && oom_kills_here() > oom_before_;
   end.progress = table_.get(rank.number - first_);
   end.stopped = rank.stopped_too_long();
   end.killed_by_launcher = killed_at_ && !end.failure;
   return end;
-}
-
-std::optional<Failure> RankProcesses::reported(int rank) const {
-  auto failure = failure_of(folder_.path(), rank);
-  if (failure && killed_at_ && failure->time > killed_at_->time_since_epoch()) failure.reset();
-  return failure;
 }
 
 void RankProcesses::send(int signal) const {

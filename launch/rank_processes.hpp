@@ -76,7 +76,6 @@ class RankProcesses {
   void reap(Rank& rank);
   int wait_for(const Rank& rank) const;
   RankEnd end_of(const Rank& rank, int status) const;
-  std::optional<Failure> reported(int rank) const;
 
   const int first_;
   const JobFolder folder_;

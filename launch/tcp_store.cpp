@@ -26,12 +26,6 @@ void silence_c10d() {
   if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = c10::GLOG_FATAL;
 }
 
-// The message without c10's stack trace, which begins after the first line break.
-std::string first_line(const std::exception& error) {
-  const std::string text = error.what();
-  return text.substr(0, text.find('\n'));
-}
-
 milliseconds until(Clock::time_point deadline) {
   return std::max(std::chrono::ceil<milliseconds>(deadline - Clock::now()), milliseconds(1));
 }
@@ -82,9 +76,10 @@ std::unique_ptr<Store> open_through_agent(World& world, milliseconds timeout) {
     agent.set(key, std::vector<uint8_t>(text.begin(), text.end()));
     return hosted;
   } catch (const std::exception& error) {
+    const std::string text = error.what();  // c10's stack trace begins after the first line break
     throw Error(ExitCode::rendezvous, "torchrun's store at " + world.master_addr + ":" +
                                           std::to_string(world.master_port) + " (MASTER_ADDR, MASTER_PORT), within " +
-                                          std::to_string(timeout.count()) + " ms: " + first_line(error));
+                                          std::to_string(timeout.count()) + " ms: " + text.substr(0, text.find('\n')));
   }
 }
 
