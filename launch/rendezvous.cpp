@@ -51,15 +51,13 @@ std::unique_ptr<Store> open(World& world, milliseconds timeout) {
 std::string first_difference(const std::string& a, const std::string& b) {
   std::istringstream left(a), right(b);
   std::string line_a, line_b, table;
-  while (true) {
-    const bool more_a = static_cast<bool>(std::getline(left, line_a));
-    const bool more_b = static_cast<bool>(std::getline(right, line_b));
-    if (!more_a && !more_b) return {};
-    if (!more_a) line_a = "nothing";
-    if (!more_b) line_b = "nothing";
+  while (left || right) {
+    if (!std::getline(left, line_a)) line_a = "nothing";
+    if (!std::getline(right, line_b)) line_b = "nothing";
     if (line_a != line_b) return table + "\"" + line_a + "\" and \"" + line_b + "\"";
     if (line_a.starts_with('[')) table = line_a + " ";
   }
+  return {};
 }
 
 }  // namespace
