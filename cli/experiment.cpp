@@ -2,7 +2,7 @@
 #include <filesystem>
 
 #include "cli/commands.hpp"
-#include "ddprun/plugin/host_identity.hpp"
+#include "ddprun/plugin/host.hpp"
 #include "launch/world.hpp"
 
 namespace ddprun::app {

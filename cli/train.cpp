@@ -13,7 +13,7 @@
 #include "cli/console/progress_bar.hpp"
 #include "cli/console/table.hpp"
 #include "cli/run/run.hpp"
-#include "ddprun/plugin/host_identity.hpp"
+#include "ddprun/plugin/host.hpp"
 #include "launch/signals.hpp"
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"

@@ -8,7 +8,7 @@
 #include "ddp/share.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/group.hpp"
-#include "ddprun/plugin/host_identity.hpp"
+#include "ddprun/plugin/host.hpp"
 #include "launch/rendezvous.hpp"
 
 namespace ddprun {

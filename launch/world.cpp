@@ -13,7 +13,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "ddprun/error.hpp"
-#include "ddprun/plugin/host_identity.hpp"
+#include "ddprun/plugin/host.hpp"
 #include "launch/net/address.hpp"
 #include "launch/net/bytes.hpp"
 

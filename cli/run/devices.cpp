@@ -9,7 +9,7 @@
 #include "cli/console/table.hpp"
 #include "cli/run/run.hpp"
 #include "cuda/driver.hpp"
-#include "ddprun/plugin/host_identity.hpp"
+#include "ddprun/plugin/host.hpp"
 #include "launch/world.hpp"
 #include "train/device/cuda.hpp"
 #include "train/device/streams.hpp"

@@ -3,7 +3,7 @@
 #include "cli/run/training.hpp"
 #include "data/datasets.hpp"
 #include "ddprun/error.hpp"
-#include "ddprun/plugin/host_identity.hpp"
+#include "ddprun/plugin/host.hpp"
 
 namespace ddprun::run {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "base/text.hpp"
 #include "ddprun/error.hpp"
-#include "ddprun/plugin/host_identity.hpp"
+#include "ddprun/plugin/host.hpp"
 
 namespace ddprun {
 namespace {

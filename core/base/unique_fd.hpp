@@ -13,7 +13,7 @@ class UniqueFd {
   explicit UniqueFd(int fd) : fd_(fd) {}
   UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
-    std::swap(fd_, other.fd_);  // `other` closes the old one
+    const UniqueFd old(std::exchange(fd_, std::exchange(other.fd_, -1)));
     return *this;
   }
   ~UniqueFd() { reset(); }

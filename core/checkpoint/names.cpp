@@ -4,7 +4,7 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "ddprun/plugin/process_watch.hpp"
+#include "ddprun/plugin/host.hpp"
 
 namespace ddprun::checkpoint {
 namespace {

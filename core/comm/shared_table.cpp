@@ -15,7 +15,7 @@
 #include "base/unique_fd.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/futex.hpp"
-#include "ddprun/plugin/process_watch.hpp"
+#include "ddprun/plugin/host.hpp"
 
 namespace ddprun::comm {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "base/file.hpp"
 #include "base/version.hpp"
-#include "ddprun/plugin/host_identity.hpp"
+#include "ddprun/plugin/host.hpp"
 
 namespace ddprun::record {
 namespace {

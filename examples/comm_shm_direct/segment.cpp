@@ -14,7 +14,7 @@
 #include <sstream>
 
 #include "ddprun/plugin/futex.hpp"
-#include "ddprun/plugin/host_identity.hpp"
+#include "ddprun/plugin/host.hpp"
 
 namespace shm_direct {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "ddprun/plugin/host_identity.hpp"
+#include "ddprun/plugin/host.hpp"
 
 namespace ddprun::nccl_backend {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-#include "ddprun/plugin/process_watch.hpp"
+#include "ddprun/plugin/host.hpp"
 
 namespace ddprun {
 

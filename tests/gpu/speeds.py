@@ -1,4 +1,4 @@
-"""The checks that time: training beside PyTorch, allreduce beside the loop of nccl-tests."""
+"""The checks that time: training against PyTorch, allreduce against the loop of nccl-tests."""
 
 import json
 import math

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ddprun/error.hpp"
-#include "ddprun/plugin/host_identity.hpp"
+#include "ddprun/plugin/host.hpp"
 #include "launch/net/bytes.hpp"
 #include "launch/outer_address.hpp"
 #include "launch/rendezvous.hpp"

@@ -26,7 +26,7 @@ MAY_INCLUDE = {
     "core/comm": "core/base core/plugin core/record",
     "core/data": "core/base core/plugin",
     "core/train/device": "core/cuda",
-    "core/train/tensor": "core/checkpoint core/comm core/train/device",
+    "core/train/tensor": "core/base core/checkpoint core/comm core/train/device",
     "core/train/reduce": "core/comm core/train/device core/train/tensor",
     "core/train/optim": "core/checkpoint core/comm core/train/tensor",
     "core/train/loop": "core/base core/plugin core/record core/checkpoint core/comm core/data core/train/device "

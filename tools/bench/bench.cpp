@@ -14,7 +14,7 @@
 #include "base/log.hpp"
 #include "comm/plugin_backend.hpp"
 #include "ddprun/error.hpp"
-#include "ddprun/plugin/host_identity.hpp"
+#include "ddprun/plugin/host.hpp"
 #include "launch/job_folder.hpp"
 #include "launch/net/address.hpp"
 #include "launch/rendezvous.hpp"

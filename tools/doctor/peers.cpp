@@ -9,7 +9,7 @@
 
 #include "base/version.hpp"
 #include "ddprun/error.hpp"
-#include "ddprun/plugin/host_identity.hpp"
+#include "ddprun/plugin/host.hpp"
 #include "launch/net/address.hpp"
 #include "launch/net/secret.hpp"
 #include "tools/doctor/rules.hpp"

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <sstream>
 
-#include "ddprun/plugin/host_identity.hpp"
+#include "ddprun/plugin/host.hpp"
 
 namespace ddprun::host {
 Process this_process() {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ddprun/plugin/comm_plugin.hpp"
-#include "ddprun/plugin/process_watch.hpp"
+#include "ddprun/plugin/host.hpp"
 
 namespace ddprun::host {
 

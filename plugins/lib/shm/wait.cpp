@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "ddprun/plugin/host_identity.hpp"
+#include "ddprun/plugin/host.hpp"
 
 namespace ddprun::shm {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "ddprun/plugin/host_identity.hpp"
+#include "ddprun/plugin/host.hpp"
 #include "ddprun/plugin/network_interface.hpp"
 #include "testing/hosts.hpp"
 
