@@ -8,6 +8,7 @@
 #include "cli/commands.hpp"
 #include "cli/console/program.hpp"
 #include "cli/run/run.hpp"
+#include "comm/plugin_backend.hpp"
 
 namespace ddprun::app {
 
@@ -19,6 +20,7 @@ int engine(const std::function<ExitCode()>& body) {
       throw run::current_error();
     }
   });
+  if (code == 0) comm::finish_plugins();
   std::cout.flush();
   std::fflush(nullptr);
   return code;

@@ -57,6 +57,10 @@ void exit_on_error() {
   handler_before = std::set_terminate(end_process);
 }
 
+void finish_plugins(int status, void*) {
+  if (status == 0 && ::getpid() == job->pid) comm::finish_plugins();
+}
+
 std::string backend_of(const GroupOptions& options) {
   if (!options.backend.empty()) return options.backend;
   const char* const variable = std::getenv("DDPRUN_BACKEND");
@@ -156,6 +160,7 @@ Group init(const GroupOptions& options) {
       use_own_cores(world);
     }
     job = new Job{world, world.is_own() ? std::move(state->rendezvous.store) : nullptr};
+    ::on_exit(finish_plugins, nullptr);
   } else {
     refuse_next_group(*job);
     world = job->world;

@@ -23,8 +23,7 @@ Options options_of(const ddprun_comm_host& host, const std::string& name, Option
 
 }  // namespace detail
 
-CommBackend::CommBackend(const Host& host)
-    : CommBackend(host.rank(), host.size(), host.name(), host.capabilities()) {}
+CommBackend::CommBackend(const Host& host) : CommBackend(host.rank(), host.size(), host.name(), host.capabilities()) {}
 
 Host::Host(const ddprun_comm_host& host, std::string name, Capabilities capabilities, OptionSpecs options)
     : name_(std::move(name)),
@@ -71,6 +70,13 @@ std::vector<std::string> Host::allgather(const std::string& mine) const {
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < ranks; ++i) texts.push_back(all.substr(i * longest, lengths[i]));
   return texts;
+}
+
+void Host::fail_together(const std::string& why) const {
+  const std::vector<std::string> all = allgather(why);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (!all[rank].empty()) throw CommError(CommStatus::internal, "rank " + std::to_string(rank) + ": " + all[rank]);
+  }
 }
 
 }  // namespace ddprun

@@ -106,6 +106,10 @@ class PluginBackend final : public CommBackend {
 // come or is lost, Error(failure) for the rest.
 std::unique_ptr<PluginBackend> join(const ddprun_comm_plugin& plugin, const JoinOptions& options);
 
+// At the end of a rank that has not failed: `finish` of each plugin that has joined ranks here, unless one of its
+// communicators is still there.
+void finish_plugins();
+
 // The backend of a world of one, where every collective is the identity: the same program trains on one rank. Copies
 // send to recv where they differ (host memory only; CUDA memory must be in place). It refuses what every backend
 // refuses, so that a program that works on one rank makes only calls that are right on several.

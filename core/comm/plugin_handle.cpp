@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <mutex>
+#include <utility>
 
 #include "base/log.hpp"
 #include "plugin/call.hpp"
@@ -14,6 +16,16 @@ namespace {
 
 static_assert(sizeof(std::atomic<int32_t>) == sizeof(int32_t) && std::atomic<int32_t>::is_always_lock_free,
               "plugins read the abort flag as an int32_t");
+
+// The communicators of each plugin that has a `finish`, in this process.
+std::mutex live_mutex;
+std::map<void (*)(), int> live;
+
+void count_live(const ddprun_comm_plugin& plugin, int more) {
+  if (plugin.struct_size < sizeof plugin || plugin.finish == nullptr) return;  // a shorter table is an older one
+  const std::lock_guard lock(live_mutex);
+  live[plugin.finish] += more;
+}
 
 constexpr const char* kSilent = "the plugin does not say why";
 
@@ -41,10 +53,19 @@ PluginHandle::PluginHandle(const ddprun_comm_plugin& plugin, const JoinOptions& 
       name_(plugin.name),
       abort_flag_(options.abort_flag ? options.abort_flag : std::make_shared<std::atomic<int32_t>>(0)) {
   create(options);
+  count_live(table_, 1);
 }
 
 PluginHandle::~PluginHandle() {
   table_.destroy(handle_);
+  count_live(table_, -1);
+}
+
+void finish_plugins() {
+  const std::lock_guard lock(live_mutex);
+  for (const auto& [finish, communicators] : std::exchange(live, {})) {
+    if (communicators == 0) finish();
+  }
 }
 
 void PluginHandle::create(const JoinOptions& options) {

@@ -65,12 +65,12 @@ class Backend final : public ddprun::CommBackend {
  public:
   explicit Backend(const ddprun::Host& host) : CommBackend(host), host_(host), peers_(host.size(), -1) {
     try {
+      scratch_.resize(kPiece * static_cast<std::size_t>(size()));
       connect_all();
     } catch (...) {
       close_all();
       throw;
     }
-    scratch_.resize(kPiece * static_cast<std::size_t>(size()));
   }
   ~Backend() override { close_all(); }
 
@@ -181,20 +181,26 @@ class Backend final : public ddprun::CommBackend {
     }
   }
 
+  // What send or recv has moved.
+  static std::size_t moved(ssize_t result, int peer) {
+    if (result < 0 && errno != EAGAIN && errno != EINTR) lost(peer);
+    return result < 0 ? 0 : static_cast<std::size_t>(result);
+  }
+
+  // Sends once and receives once, so that the caller can look at the deadline in between.
   void move_bytes(int peer, Transfer& transfer) const {
-    while (transfer.to_send > 0) {
-      const ssize_t sent = send(socket_of(peer), transfer.send, transfer.to_send, MSG_DONTWAIT | MSG_NOSIGNAL);
-      if (sent < 0 && (errno == EAGAIN || errno == EINTR)) break;
-      if (sent < 0) lost(peer);
+    if (transfer.to_send > 0) {
+      const auto sent =
+          moved(send(socket_of(peer), transfer.send, transfer.to_send, MSG_DONTWAIT | MSG_NOSIGNAL), peer);
       transfer.send += sent;
-      transfer.to_send -= static_cast<std::size_t>(sent);
+      transfer.to_send -= sent;
     }
-    while (transfer.to_recv > 0) {
-      const ssize_t got = recv(socket_of(peer), transfer.recv, transfer.to_recv, MSG_DONTWAIT);
-      if (got < 0 && (errno == EAGAIN || errno == EINTR)) break;
-      if (got <= 0) lost(peer);
+    if (transfer.to_recv > 0) {
+      const ssize_t result = recv(socket_of(peer), transfer.recv, transfer.to_recv, MSG_DONTWAIT);
+      if (result == 0) lost(peer);
+      const auto got = moved(result, peer);
       transfer.recv += got;
-      transfer.to_recv -= static_cast<std::size_t>(got);
+      transfer.to_recv -= got;
     }
   }
 
@@ -211,11 +217,13 @@ class Backend final : public ddprun::CommBackend {
     }
     listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     socklen_t length = sizeof address;
+    std::string error;
     if (listener_ < 0 || bind(listener_, reinterpret_cast<sockaddr*>(&address), length) != 0 ||
         listen(listener_, size()) != 0 || getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &length) != 0 ||
         getrandom(&own.secret, sizeof own.secret, 0) != sizeof own.secret) {
-      failed("cannot listen at " + host);
+      error = "cannot listen at " + host + ": " + std::strerror(errno);
     }
+    host_.fail_together(error);  // otherwise the others wait for this rank until the deadline
     std::vector<Place> places(peers_.size());
     host_.allgather(&own, sizeof own, places.data());
     for (int peer = 0; peer < rank(); ++peer) connect_to(peer, places[static_cast<std::size_t>(peer)], end);
@@ -291,7 +299,8 @@ class Backend final : public ddprun::CommBackend {
 constexpr ddprun_comm_algorithm kAlgorithms[] = {ddprun::algorithm(
     "direct", ddprun::bits(DType::float32, DType::float64, DType::int32, DType::int64), ddprun::kAllOps)};
 // Declare your entries of comm.options as the last field; host.options() reads them (ddprun/plugin/options.hpp).
-constexpr ddprun::CommPluginInfo kInfo = {"tcp_direct", "0.1.0", "", DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING, kAlgorithms};
+constexpr ddprun::CommPluginInfo kInfo = {"tcp_direct", "0.1.0", "", DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING,
+                                          kAlgorithms};
 
 }  // namespace
 

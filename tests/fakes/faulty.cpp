@@ -89,7 +89,7 @@ bool is_too_old(const Communicator& comm) {
   return comm.is("deadline_from_create") && std::chrono::steady_clock::now() - comm.created > comm.deadline;
 }
 
-std::atomic<bool> any_aborted{false};
+std::atomic<bool> any_aborted{false}, crashes_at_the_end{false};
 
 ddprun_status create(const ddprun_comm_host* host, ddprun_comm** out) {
   ddprun_comm_host inner = *host;
@@ -108,6 +108,7 @@ ddprun_status create(const ddprun_comm_host* host, ddprun_comm** out) {
   if (comm->is("create_deadline")) inner.deadline_ms *= 10;
   if (comm->is("doubles_deadline")) inner.deadline_ms *= 2;
   if (comm->is("reads_past_host")) comm->read = reinterpret_cast<const char*>(host)[host->struct_size];
+  if (comm->is("crashes_in_finish")) crashes_at_the_end = true;
   if (comm->is("leaks_communicator")) comm->read = *new char[200'000];
   comm->log = [log = host->log, context = host->context](const char* line) { log(context, DDPRUN_LOG_DEBUG, line); };
   comm->size = static_cast<std::size_t>(host->size);
@@ -208,6 +209,10 @@ void free(ddprun_comm* handle, void* memory) {
   if (!comm.is("leaks_alloc")) std::free(memory);
 }
 
+void finish() {
+  if (crashes_at_the_end) std::abort();
+}
+
 constexpr ddprun_comm_plugin make_table() {
   ddprun_comm_plugin table = ddprun::comm_plugin<ddprun::make_comm_backend<SlotsBackend>, kInfo>();
   table.options = nullptr;  // the suite checks that a plugin refuses what it does not know
@@ -224,6 +229,7 @@ constexpr ddprun_comm_plugin make_table() {
   table.last_error = last_error;
   table.alloc = alloc;
   table.free = free;
+  table.finish = finish;
   return table;
 }
 

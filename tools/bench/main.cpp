@@ -4,6 +4,7 @@
 #include "cli/config/experiment.hpp"
 #include "cli/console/command_line.hpp"
 #include "cli/console/program.hpp"
+#include "comm/plugin_backend.hpp"
 #include "launch/job_folder.hpp"
 #include "launch/rendezvous.hpp"
 #include "launch/supervisor.hpp"
@@ -193,5 +194,9 @@ ExitCode run_program(int argc, char** argv) {
 }  // namespace ddprun::bench
 
 int main(int argc, char** argv) {
-  return ddprun::console::run_program([&] { return ddprun::bench::run_program(argc, argv); });
+  return ddprun::console::run_program([&] {
+    const ddprun::ExitCode code = ddprun::bench::run_program(argc, argv);
+    if (code == ddprun::ExitCode::ok) ddprun::comm::finish_plugins();
+    return code;
+  });
 }

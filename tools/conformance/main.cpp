@@ -210,6 +210,7 @@ ExitCode run(const Arguments& arguments, const std::string& words) {
       test_world(settings, size, as);
     }
   }
+  if (job != nullptr) comm::finish_plugins();
   if (chosen == 0 && left_out > 0) {
     report.close();
     return kSkipped;

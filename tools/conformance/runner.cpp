@@ -73,6 +73,7 @@ class WorldRun {
         for (std::size_t i = first; i < last; ++i) context.run(i, cases[i].body);
       }
       if (!settings.checks.no_fork) alarm(kCaseSeconds);  // time for leaving the world
+      if (world.as == testing::As::processes && settings.job == nullptr) comm::finish_plugins();
     };
     const auto placement = settings.hosts ? settings.hosts->placement(settings.per_host)
                                           : testing::Placement{.fork = !settings.checks.no_fork};

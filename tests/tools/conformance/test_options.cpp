@@ -39,6 +39,14 @@ TEST_CASE("if the ranks cannot join, one case fails and nothing else is run") {
   CHECK_MESSAGE(lines_of(result.out) < 40, result.out);
 }
 
+TEST_CASE("a plugin that crashes while its process ends fails the end of the world") {
+  const ProcessResult result =
+      run_faulty("crashes_in_finish", {"--as", "processes", "--filter", "auto int32 sum count 7"});
+  CHECK(result.code == 6);
+  CHECK_MESSAGE(contains(result.out, "FAILED  world 2 processes: the ranks end and leave nothing behind\n"),
+                result.out);
+}
+
 // The two processes of a job, as a launcher starts them.
 std::vector<ProcessResult> launched(const Words& arguments) {
   Words command{DDPRUN_CONFORMANCE, "--plugin", DDPRUN_FAULTY_COMM, "--slack", "15000"};

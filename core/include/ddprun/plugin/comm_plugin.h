@@ -4,22 +4,23 @@
  * `ddprun_comm_plugin`. This header needs neither C++ nor torch nor a particular compiler.
  *
  * Rules of the ABI boundary:
- *   - Every struct opens with its own size, and grows only at its end. A reader reads no field beyond struct_size.
+ *   - Every struct but ddprun_comm_option opens with its own size, and grows only at its end. Nobody reads or writes a
+ *     field beyond struct_size.
  *   - What one side allocates, that side frees. Strings returned by a plugin stay valid as each function says.
- *   - No exception crosses. Every failure is a ddprun_status, its text is in last_error (or, from create, in
- * host->error).
+ *   - No exception crosses. Every failure is a ddprun_status; its text is in last_error, that of create in host->error.
  *   - A field marked (optional) may be null; all others must be set.
  *   - "At once" means within one second on a machine that is not overloaded, whatever the deadline is.
  *   - A plugin changes nothing that belongs to the process or the calling thread: rounding mode and floating-point
  *     traps, locale, working folder, umask, signal handlers and signal mask, CPU affinity, priority, resource limits,
- *     timers, standard input, environment (but for variables that begin with its name: NCCL_...). It prints nothing: it
- *     calls host->log. Its texts are UTF-8 without control characters. It leaves no file behind; temporary ones are in
- *     $TMPDIR. While nothing is called, it uses no CPU. What it allocates for a communicator, destroy frees.
- *   - A process ends without its atexit handlers and static destructors, at any time, also while a call is blocked. A
- *     signal of the host may interrupt any thread that does not block it: EINTR is no error.
+ *     timers, standard input, environment (but for variables that begin with its name in capitals and "_": NCCL_...).
+ *     It prints nothing: it calls host->log. Its texts are UTF-8 without control characters. It leaves no file behind;
+ *     temporary ones are in $TMPDIR. While no call is blocked and no request is in flight, it uses no CPU. What it
+ *     allocates for a communicator, destroy frees.
+ *   - A process may end at any time, also while a call is blocked, and without its atexit handlers and static
+ *     destructors: see finish. A signal of the host may interrupt any thread that does not block it: EINTR is no error.
  *   - The host has checked what it passes: options are as declared, and a collective follows the rules of
- *     ddprun_collective; a reduction has a dtype, op and memory that the plugin declares. Do not check them again.
- *     broadcast and allgather take every dtype.
+ *     ddprun_collective; a reduction has a dtype, op and memory that the plugin declares. Do not check them again,
+ *     except that an algorithm with DDPRUN_FROM_ALLOC refuses other memory. broadcast and allgather take every dtype.
  * docs/plugin-abi.md says what may change later, and how. tests/abi/test_layout.cpp fixes the layout.
  */
 #ifndef DDPRUN_COMM_PLUGIN_H
@@ -36,15 +37,14 @@ extern "C" {
 
 #define DDPRUN_COMM_ABI 1
 #define DDPRUN_COMM_ENTRY "ddprun_comm_plugin_v1"
-/* Plugins of all kinds are in folders of this name: <prefix>/lib/ddprun/v1. Other versions have folders of their own.
- */
+/* Plugins of all kinds are in folders of this name: <prefix>/lib/ddprun/v1. */
 #define DDPRUN_PLUGIN_FOLDER "v1"
 
 /* The outcome of a call.
- * After DDPRUN_TIMEOUT and DDPRUN_PEER_LOST nothing works any more: every later call but abort and destroy fails at
- * once with one of the two, or with DDPRUN_ABORTED after an abort. A peer whose process ends is DDPRUN_PEER_LOST at
- * once, not at the deadline, and the text names a lost rank: "rank 3", the one that ended or one that gave up because
- * of it. */
+ * After DDPRUN_TIMEOUT and DDPRUN_PEER_LOST the communicator is unusable: every later collective, wait, test and alloc
+ * fails at once with one of the two, or with DDPRUN_ABORTED after an abort. last_error, free, abort and destroy work,
+ * and wait still releases its request. A peer whose process ends fails the calls that wait for it with DDPRUN_PEER_LOST
+ * at once, not at the deadline. The text names a lost rank: "rank 3", the one that ended or one that gave up for it. */
 typedef int32_t ddprun_status;
 enum {
   DDPRUN_OK = 0,
@@ -76,9 +76,9 @@ enum {
  * Subnormal numbers are numbers: they are not replaced by 0. What is too large becomes infinity, as IEEE 754 rounds it.
  * Of +0 and -0, MIN and MAX may give either. NaN may give anything.
  * The ranks may be added in any order, with n - 1 roundings for n ranks and one more for a wider intermediate type: the
- * error is at most g(n) times the sum of the absolute values, with g(k) = k u / (1 - k u) and the unit roundoff u of the
- * type (Higham 2002, Accuracy and Stability of Numerical Algorithms, section 3.1); g(n + 2) for AVG, and for PRODUCT
- * g(n) times the product. All ranks get the same bits. */
+ * error is at most g(n) times the sum of the absolute values, with g(k) = k u / (1 - k u) and the unit roundoff u of
+ * the type (Higham 2002, Accuracy and Stability of Numerical Algorithms, section 3.1); g(n + 2) for AVG, and for
+ * PRODUCT g(n) times the product, where no part of it overflows or becomes subnormal. All ranks get the same bits. */
 enum { DDPRUN_SUM = 0, DDPRUN_MIN = 1, DDPRUN_MAX = 2, DDPRUN_PRODUCT = 3, DDPRUN_AVG = 4, DDPRUN_OP_COUNT = 5 };
 
 /* Where a buffer lies. DDPRUN_FROM_ALLOC is a bit of ddprun_comm_algorithm.memory only: the algorithm takes buffers
@@ -148,12 +148,12 @@ typedef struct ddprun_comm_host {
  *   barrier         no buffers
  * In place, the other blocks of a reduce_scatter's send stay as they were.
  * count is in elements, may be 0, and is equal on all ranks.
- * The struct belongs to the caller again when the call returns, the buffers when wait returns, whatever its answer. The
- * plugin does not use them after that, not even in a thread of its own, and not after a failure either. It writes only
- * recv, and reads only what belongs to send; buffers are aligned to their element and to nothing more.
- * Any number of requests may be in flight; each is waited for once, in any order.
- * It is the host's duty that all ranks call the same collectives in the same order with the same count, dtype, op and
- * root; it can compare them before each call (comm.check). If they differ, anything may happen. */
+ * The struct belongs to the caller again when the call returns, the buffers when wait returns, whatever its answer;
+ * those of a stream-ordered backend after the collective in the order of the stream. The plugin does not use them after
+ * that, in no thread and after no failure. It writes only recv, and reads only what belongs to send; buffers are
+ * aligned to their element and to nothing more. Any number of requests may be in flight; each is waited for once, in
+ * any order. It is the host's duty that all ranks call the same collectives in the same order with the same count,
+ * dtype, op and root; it can compare them before each call (comm.check). If they differ, anything may happen. */
 typedef struct ddprun_collective {
   uint32_t struct_size;
   int32_t dtype;
@@ -194,7 +194,8 @@ typedef struct ddprun_comm_plugin {
   uint32_t reserved;
 
   /* Joins all ranks into a communicator. Blocks, at most host->deadline_ms, also if a peer has taken part in every
-   * allgather and does nothing more. On failure *out stays untouched. */
+   * allgather and does nothing more. On failure *out stays untouched; the other ranks learn of it only when this
+   * process ends. What may fail on one rank only, such as to open a device, is better told to all in an allgather. */
   ddprun_status (*create)(const ddprun_comm_host* host, ddprun_comm** out);
   /* Frees it, at once. Never communicates, never blocks on a peer. */
   void (*destroy)(ddprun_comm*);
@@ -206,7 +207,8 @@ typedef struct ddprun_comm_plugin {
   ddprun_collective_fn allgather;
   ddprun_collective_fn barrier;
 
-  /* Waits at most timeout_ms, also if that is before the deadline; the request is released whatever the answer.
+  /* Waits at most timeout_ms, also if that is before the deadline, and then answers DDPRUN_TIMEOUT, after which the
+   * communicator is unusable. The request is released whatever the answer.
    * `execution` (optional) is filled on DDPRUN_OK. On stream-ordered backends DDPRUN_OK means: ordered on the stream.
    * What fails there later is the answer of async_error and of the next call. */
   ddprun_status (*wait)(ddprun_comm*, ddprun_request*, uint32_t timeout_ms, ddprun_comm_execution* execution);
@@ -234,6 +236,10 @@ typedef struct ddprun_comm_plugin {
   const ddprun_option_spec* options;
   uint32_t option_count;
   uint32_t reserved_too;
+  /* (optional) Ends what the library underneath has started in this process, as MPI_Finalize does. Called at most once,
+   * by one thread, after the last destroy of the process, and only if the rank has not failed: it may wait for the
+   * other ranks, which call it too. */
+  void (*finish)(void);
 } ddprun_comm_plugin;
 
 #ifdef __cplusplus

@@ -52,8 +52,8 @@ class Host {
   std::chrono::milliseconds deadline() const noexcept { return deadline_; }
   // "auto", or one of the names that the plugin declares (ddprun has refused others).
   const std::string& algorithm() const noexcept { return algorithm_; }
-  // The address of this host by which the hosts of the job reach it, as a number; empty if it is not known. If all ranks
-  // are on one host, it may be empty or a loopback address.
+  // The address of this host by which the hosts of the job reach it, as a number; empty if it is not known. If all
+  // ranks are on one host, it may be empty or a loopback address.
   const std::string& address() const noexcept { return address_; }
 
   // `comm.options`, as CommPluginInfo::options declares them.
@@ -69,6 +69,9 @@ class Host {
   void allgather(const void* send, uint64_t bytes, void* recv) const;
   // The same for texts whose lengths differ between the ranks (two rounds of the above).
   std::vector<std::string> allgather(const std::string& mine) const;
+  // Ends create on all ranks if it must end on one, which the others would not learn. `why`: this rank's error, or "".
+  // Called as allgather. Throws CommStatus::internal with the first rank that has an error, and this error.
+  void fail_together(const std::string& why) const;
 
  private:
   std::string name_;
@@ -95,6 +98,7 @@ struct CommPluginInfo {
   uint64_t capabilities;  // DDPRUN_CAP_...
   std::span<const ddprun_comm_algorithm> algorithms;
   OptionSpecs options = kNoOptions;  // every entry of comm.options that it takes
+  void (*finish)() = nullptr;        // as ddprun_comm_plugin::finish
 };
 
 // Masks for algorithm(): bits(DType::float32, DType::float64), kAllDtypes, kAllOps.

@@ -50,6 +50,7 @@ constexpr ddprun_comm_plugin comm_plugin() {
   table.algorithm_count = static_cast<uint32_t>(info.algorithms.size());
   table.options = info.options.data();
   table.option_count = static_cast<uint32_t>(info.options.size());
+  table.finish = info.finish;
   table.create = detail::create<make, info>;
   table.destroy = detail::destroy;
   table.allreduce = detail::collective<&CommBackend::allreduce>;
