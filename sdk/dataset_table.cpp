@@ -88,6 +88,7 @@ void describe_dataset(const ddprun_dataset* split, ddprun_dataset_info* info) no
   info->target = describe_field(handle.dataset->target());
   info->class_count = handle.classes.size();
   info->classes = handle.classes.data();
+  info->vocabulary = static_cast<uint64_t>(handle.dataset->vocabulary());
   info->size = handle.dataset->size();
 } catch (...) {
   info->size = 0;  // which the host refuses

@@ -73,11 +73,7 @@ void open_splits(Assembly& assembly) {
 }
 
 train::ModelPtr create_model(const Assembly& assembly) {
-  const Dataset& dataset = *assembly.data.train;
-  ModelContext context;
-  context.options = assembly.experiment().model.options;
-  context.input_shape = dataset.input().shape;
-  context.classes = static_cast<int64_t>(dataset.classes().size());
+  const auto context = train::model_context(assembly.experiment().model.options, *assembly.data.train);
   torch::manual_seed(static_cast<uint64_t>(assembly.experiment().experiment.seed));
   train::ModelPtr model = train::make_model(assembly.model_plugin, context);
   if (assembly.experiment().train.channels_last) train::use_channels_last(model->module());

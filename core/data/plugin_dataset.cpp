@@ -88,12 +88,16 @@ class PluginDataset final : public Dataset {
     classes_ = checked_classes(table, info);
     target_is_class_ = target_.shape.empty() && target_.type == ElementType::int64;
     if (target_is_class_ && classes_.empty()) refuse(table, "the target is a class, but there are no classes");
+    if (info.vocabulary > kMostElements) refuse(table, "a vocabulary of " + std::to_string(info.vocabulary));
+    vocabulary_ = static_cast<int64_t>(info.vocabulary);
+    if (vocabulary_ > 0 && input_.type != ElementType::int64) refuse(table, "tokens that are not int64");
   }
 
   int64_t size() const override { return size_; }
   const Field& input() const override { return input_; }
   const Field& target() const override { return target_; }
   const std::vector<std::string>& classes() const override { return classes_; }
+  int64_t vocabulary() const override { return vocabulary_; }
 
   void fetch(std::span<const int64_t> indices, int64_t epoch, void* inputs, void* targets) const override {
     ddprun_dataset_error error = empty_error();
@@ -101,18 +105,21 @@ class PluginDataset final : public Dataset {
       return table_.fetch(split_.get(), indices.data(), indices.size(), epoch, inputs, targets, &error);
     });
     throw_unless_ok(table_, status, error);
-    if (target_is_class_) check_labels(indices, static_cast<const int64_t*>(targets));
+    const auto classes = static_cast<int64_t>(classes_.size());
+    if (target_is_class_) check_below(classes, indices, targets, 1, " is of class ", "classes");
+    if (vocabulary_ > 0) check_below(vocabulary_, indices, inputs, input_.elements(), " has the token ", "tokens");
   }
 
  private:
-  // The loss uses a label as an index, so an invalid label would read out of bounds.
-  void check_labels(std::span<const int64_t> indices, const int64_t* labels) const {
-    const auto count = static_cast<int64_t>(classes_.size());
-    for (std::size_t i = 0; i < indices.size(); ++i) {
-      if (labels[i] >= 0 && labels[i] < count) continue;
-      refuse(table_, "sample " + std::to_string(indices[i]) + " is of class " + std::to_string(labels[i]) +
-                         ", but the classes are 0 to " + std::to_string(count - 1));
-    }
+  // A model uses these numbers as indices, so an invalid one would read out of bounds.
+  void check_below(int64_t count, std::span<const int64_t> indices, const void* numbers, std::size_t of_sample,
+                   const char* has, const char* what) const {
+    const std::span all(static_cast<const int64_t*>(numbers), indices.size() * of_sample);
+    const auto wrong = std::ranges::find_if(all, [&](int64_t number) { return number < 0 || number >= count; });
+    if (wrong == all.end()) return;
+    const int64_t sample = indices[static_cast<std::size_t>(wrong - all.begin()) / of_sample];
+    refuse(table_, "sample " + std::to_string(sample) + has + std::to_string(*wrong) + ", but the " + what +
+                       " are 0 to " + std::to_string(count - 1));
   }
 
   const ddprun_dataset_plugin& table_;
@@ -122,6 +129,7 @@ class PluginDataset final : public Dataset {
   Field input_;
   Field target_;
   std::vector<std::string> classes_;
+  int64_t vocabulary_ = 0;
   bool target_is_class_ = false;
 };
 

@@ -77,7 +77,7 @@ FIELD(ddprun_comm_execution, reserved, 4, 4);
 FIELD(ddprun_comm_execution, algorithm, 8, 8);
 FIELD(ddprun_comm_execution, transport, 16, 8);
 
-STRUCT(ddprun_comm_plugin, 184);
+STRUCT(ddprun_comm_plugin, 192);
 FIELD(ddprun_comm_plugin, struct_size, 0, 4);
 FIELD(ddprun_comm_plugin, abi, 4, 4);
 FIELD(ddprun_comm_plugin, name, 8, 8);
@@ -104,6 +104,7 @@ FIELD(ddprun_comm_plugin, free, 160, 8);
 FIELD(ddprun_comm_plugin, options, 168, 8);
 FIELD(ddprun_comm_plugin, option_count, 176, 4);
 FIELD(ddprun_comm_plugin, reserved_too, 180, 4);
+FIELD(ddprun_comm_plugin, finish, 184, 8);
 
 STRUCT(ddprun_model_plugin, 72);
 FIELD(ddprun_model_plugin, struct_size, 0, 4);
@@ -135,7 +136,7 @@ FIELD(ddprun_dataset_field, shape, 0, 8);
 FIELD(ddprun_dataset_field, dimensions, 8, 4);
 FIELD(ddprun_dataset_field, type, 12, 4);
 
-STRUCT(ddprun_dataset_info, 64);
+STRUCT(ddprun_dataset_info, 72);
 FIELD(ddprun_dataset_info, struct_size, 0, 4);
 FIELD(ddprun_dataset_info, reserved, 4, 4);
 FIELD(ddprun_dataset_info, size, 8, 8);
@@ -143,6 +144,7 @@ FIELD(ddprun_dataset_info, input, 16, 16);
 FIELD(ddprun_dataset_info, target, 32, 16);
 FIELD(ddprun_dataset_info, class_count, 48, 8);
 FIELD(ddprun_dataset_info, classes, 56, 8);
+FIELD(ddprun_dataset_info, vocabulary, 64, 8);
 
 STRUCT(ddprun_dataset_error, 1160);
 FIELD(ddprun_dataset_error, struct_size, 0, 4);

@@ -179,6 +179,17 @@ TEST_CASE("a label outside the classes is refused before it reaches a loss") {
         liar("sample 2 is of class 1, but the classes are 0 to 0"));
 }
 
+TEST_CASE("a token outside the vocabulary is refused before it reaches an embedding") {
+  CHECK(lie("float_tokens") == liar("tokens that are not int64"));
+  CHECK(lie("vocabulary") == liar("a vocabulary of 18446744073709551615"));
+  const Splits splits = open("liar", {{"lie", "token"}});
+  CHECK(splits.train->vocabulary() == 3);
+  std::vector<int64_t> inputs(4), targets(2);
+  CHECK(error_of([&] {
+          splits.train->fetch(std::vector<int64_t>{2, 1}, 0, inputs.data(), targets.data());
+        }) == liar("sample 1 has the token 3, but the tokens are 0 to 2"));
+}
+
 TEST_CASE("an exception that crosses the ABI boundary is an error of the plugin") {
   const std::string rule = "; a plugin must return a status instead";
   CHECK(open_error("throwing", {{"in", "open"}}) ==

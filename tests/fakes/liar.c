@@ -60,7 +60,8 @@ static void describe(const ddprun_dataset* split, ddprun_dataset_info* info) {
                       : is(split, "overflow")  ? overflowing
                                                : good_shape;
   info->input.dimensions = is(split, "no_extent") || is(split, "overflow") ? 2 : is(split, "dimensions") ? 1u << 31 : 1;
-  info->input.type = is(split, "type") ? 9 : DDPRUN_ELEMENT_FLOAT32;
+  info->input.type = is(split, "type") ? 9 : is(split, "token") ? DDPRUN_ELEMENT_INT64 : DDPRUN_ELEMENT_FLOAT32;
+  info->vocabulary = is(split, "token") || is(split, "float_tokens") ? 3 : is(split, "vocabulary") ? UINT64_MAX : 0;
   info->target.type = is(split, "test_differs") && split->is_test ? DDPRUN_ELEMENT_FLOAT32 : DDPRUN_ELEMENT_INT64;
   info->class_count = is(split, "class_count")  ? UINT64_MAX
                       : is(split, "no_classes") ? 0
@@ -75,7 +76,8 @@ static int32_t fetch(const ddprun_dataset* split, const int64_t* indices, uint64
   (void)indices;
   (void)epoch;
   (void)error;
-  memset(inputs, 0, count * 2 * sizeof(float));
+  memset(inputs, 0, count * 2 * (is(split, "token") ? sizeof(int64_t) : sizeof(float)));
+  if (is(split, "token")) ((int64_t*)inputs)[2 * count - 1] = 3;
   for (uint64_t i = 0; i < count; ++i) ((int64_t*)targets)[i] = is(split, "label");
   return DDPRUN_DATASET_OK;
 }

@@ -1,6 +1,7 @@
 #include "train/loop/model_loader.hpp"
 
 #include <array>
+#include <utility>
 
 #include "ddprun/error.hpp"
 #include "plugin/options.hpp"
@@ -29,6 +30,13 @@ ModelPtr make_model(const plugin::ModelPlugin& plugin, const ModelContext& conte
     throw Error(ExitCode::usage, error.data());
   }
   return ModelPtr(static_cast<Model*>(model), {plugin.table->destroy});
+}
+
+ModelContext model_context(std::map<std::string, std::string> options, const Dataset& data) {
+  ModelContext context(std::move(options), data.input().shape, static_cast<int64_t>(data.classes().size()));
+  if (data.input().type == ElementType::int64) context.input_dtype = torch::kInt64;
+  context.vocabulary = data.vocabulary();
+  return context;
 }
 
 }  // namespace ddprun::train

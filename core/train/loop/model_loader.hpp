@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "ddprun/plugin/dataset_plugin.hpp"
 #include "ddprun/plugin/model_plugin.hpp"
 #include "plugin/registry.hpp"
 
@@ -23,5 +24,8 @@ using ModelPtr = std::unique_ptr<Model, ModelDeleter>;
 // Makes the model. Throws Error(usage) with the plugin's message if the plugin rejects its options or the data's shape,
 // and Error(failure) if a tensor of the model does not fit into memory.
 ModelPtr make_model(const plugin::ModelPlugin& plugin, const ModelContext& context);
+
+// What a model of this data set is made from.
+ModelContext model_context(std::map<std::string, std::string> options, const Dataset& data);
 
 }  // namespace ddprun::train

@@ -45,8 +45,7 @@ class Bench {
   }
 
   ModelPtr make(const std::map<std::string, std::string>& more_options = {}) const {
-    ModelContext context{settings_.options, splits_.train->input().shape,
-                         static_cast<int64_t>(splits_.train->classes().size())};
+    ModelContext context = train::model_context(settings_.options, *splits_.train);
     context.options.insert(more_options.begin(), more_options.end());
     torch::manual_seed(kSeed);
     return train::make_model(settings_.plugin, context);

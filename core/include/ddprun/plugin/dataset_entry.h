@@ -68,6 +68,7 @@ typedef struct ddprun_dataset_info {
   ddprun_dataset_field target; /* a scalar int64 is a class */
   uint64_t class_count;        /* 0: regression */
   const char* const* classes;  /* their names, UTF-8 */
+  uint64_t vocabulary;         /* of tokens: an int64 input has numbers from 0 to below this; 0: no tokens */
 } ddprun_dataset_info;
 
 /* Why a function did not return OK. The host's, zeroed; texts end in '\0' and are cut where they are too long. */

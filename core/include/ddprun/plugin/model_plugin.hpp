@@ -26,8 +26,10 @@ struct ModelContext {
 
   uint64_t struct_size = sizeof(ModelContext);  // set by the host; later fields are added at the end
   std::map<std::string, std::string> options;
-  std::vector<int64_t> input_shape;  // of one sample, from the data set: {1, 28, 28}
-  int64_t classes = 0;               // of the data set; 0 for regression
+  std::vector<int64_t> input_shape;                 // of one sample, from the data set: {1, 28, 28}
+  int64_t classes = 0;                              // of the data set; 0 for regression
+  torch::ScalarType input_dtype = torch::kFloat32;  // or torch::kInt64
+  int64_t vocabulary = 0;  // of the data set: tokens in the input are from 0 to below this; 0: no tokens
 };
 
 // A network with what belongs to it. Made after torch::manual_seed, so that the same seed gives the same initial
