@@ -1,0 +1,200 @@
+// mpi: the collectives of the MPI library that this plugin is built with. A collective blocks until it has ended;
+// below, it is a non-blocking one of MPI, so that a deadline or an abort can end the wait. MPI works on buffers of the
+// plugin, piece by piece: what it has begun cannot be taken back, and the caller's buffers must be free when a call has
+// failed.
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+#include "communicator.hpp"
+#include "ddprun/plugin/comm_plugin.hpp"
+#include "process.hpp"
+
+namespace {
+
+using ddprun::Collective;
+using ddprun::DType;
+using ddprun::Op;
+
+MPI_Datatype type_of(DType dtype) {
+  switch (dtype) {
+    case DType::float64: return MPI_DOUBLE;
+    case DType::int32: return MPI_INT32_T;
+    case DType::int64: return MPI_INT64_T;
+    default: return MPI_FLOAT;  // ddprun refuses the types that are not declared
+  }
+}
+
+MPI_Op op_of(Op op) {
+  switch (op) {
+    case Op::min: return MPI_MIN;
+    case Op::max: return MPI_MAX;
+    case Op::product: return MPI_PROD;
+    default: return MPI_SUM;  // avg: divided afterwards
+  }
+}
+
+// a becomes the reduction of a and b. Integers wrap, so they are added without a sign.
+template <typename T>
+void combine(T* a, const T* b, std::size_t count, Op op) {
+  using Number = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
+  for (std::size_t i = 0; i < count; ++i) {
+    switch (op) {
+      case Op::min: a[i] = std::min(a[i], b[i]); break;
+      case Op::max: a[i] = std::max(a[i], b[i]); break;
+      case Op::product: a[i] = static_cast<T>(static_cast<Number>(a[i]) * static_cast<Number>(b[i])); break;
+      default: a[i] = static_cast<T>(static_cast<Number>(a[i]) + static_cast<Number>(b[i]));
+    }
+  }
+}
+
+// `parts` vectors lie one behind another; the first becomes the reduction of all, in this order.
+template <typename T>
+void reduce(char* data, std::size_t parts, std::size_t count, Op op, int ranks) {
+  auto* first = reinterpret_cast<T*>(data);
+  for (std::size_t part = 1; part < parts; ++part) combine(first, first + part * count, count, op);
+  if constexpr (std::is_floating_point_v<T>) {
+    for (std::size_t i = 0; op == Op::avg && i < count; ++i) first[i] /= static_cast<T>(ranks);
+  }
+}
+
+class Backend final : public ddprun::CommBackend {
+ public:
+  explicit Backend(const ddprun::Host& host)
+      : CommBackend(host),
+        ordered_(host.algorithm() == "ordered" || (host.algorithm() == "auto" && host.deterministic())),
+        comm_(host, std::max<std::size_t>(host.options().size("piece"), ranks() * sizeof(double))) {
+    if (host.deterministic() && !ordered_ && rank() == 0) {
+      host.log(DDPRUN_LOG_WARNING,
+               "MPI does not promise the order in which it adds; comm.algorithm = \"auto\" or "
+               "\"ordered\" adds in the order of the ranks");
+    }
+  }
+
+  ddprun::Work allreduce(const Collective& call) override {
+    const std::size_t element = size_of(call.dtype);
+    const MPI_Datatype type = type_of(call.dtype);
+    in_pieces(call.count, ordered_ ? element * ranks() : element, [&](std::size_t first, std::size_t count) {
+      std::memcpy(comm_.out(), sent(call) + first * element, count * element);
+      const int n = static_cast<int>(count);
+      if (ordered_) {
+        comm_.run("MPI_Iallgather", MPI_Iallgather, comm_.out(), n, type, comm_.in(), n, type);
+      } else {
+        comm_.run("MPI_Iallreduce", MPI_Iallreduce, comm_.out(), comm_.in(), n, type, op_of(call.op));
+      }
+      take_reduced(call, first, count);
+    });
+    return {*this, ordered_ ? ordered_done_ : done_};
+  }
+
+  ddprun::Work reduce_scatter(const Collective& call) override {
+    const std::size_t element = size_of(call.dtype);
+    const MPI_Datatype type = type_of(call.dtype);
+    in_pieces(call.count, element * ranks(), [&](std::size_t first, std::size_t count) {
+      for (std::size_t block = 0; block < ranks(); ++block) {
+        std::memcpy(comm_.out() + block * count * element, sent(call) + (block * call.count + first) * element,
+                    count * element);
+      }
+      const int n = static_cast<int>(count);
+      if (ordered_) {
+        comm_.run("MPI_Ialltoall", MPI_Ialltoall, comm_.out(), n, type, comm_.in(), n, type);
+      } else {
+        comm_.run("MPI_Ireduce_scatter_block", MPI_Ireduce_scatter_block, comm_.out(), comm_.in(), n, type,
+                  op_of(call.op));
+      }
+      take_reduced(call, first, count);
+    });
+    return {*this, ordered_ ? ordered_done_ : done_};
+  }
+
+  ddprun::Work broadcast(const Collective& call) override {
+    in_pieces(call.count * size_of(call.dtype), 1, [&](std::size_t first, std::size_t bytes) {
+      if (rank() == call.root) std::memcpy(comm_.out(), received(call) + first, bytes);
+      comm_.run("MPI_Ibcast", MPI_Ibcast, comm_.out(), static_cast<int>(bytes), MPI_BYTE, call.root);
+      if (rank() != call.root) std::memcpy(received(call) + first, comm_.out(), bytes);
+    });
+    return {*this, done_};
+  }
+
+  ddprun::Work allgather(const Collective& call) override {
+    const std::size_t all = call.count * size_of(call.dtype);
+    in_pieces(all, ranks(), [&](std::size_t first, std::size_t bytes) {
+      std::memcpy(comm_.out(), sent(call) + first, bytes);
+      const int n = static_cast<int>(bytes);
+      comm_.run("MPI_Iallgather", MPI_Iallgather, comm_.out(), n, MPI_BYTE, comm_.in(), n, MPI_BYTE);
+      for (std::size_t block = 0; block < ranks(); ++block) {
+        std::memcpy(received(call) + block * all + first, comm_.in() + block * bytes, bytes);
+      }
+    });
+    return {*this, done_};
+  }
+
+  ddprun::Work barrier() override {
+    comm_.begin();
+    comm_.run("MPI_Ibarrier", MPI_Ibarrier);
+    return {*this, done_};
+  }
+
+  void abort() noexcept override { comm_.abort(); }
+
+ private:
+  static const char* sent(const Collective& call) { return static_cast<const char*>(call.send); }
+  static char* received(const Collective& call) { return static_cast<char*>(call.recv); }
+  std::size_t ranks() const { return static_cast<std::size_t>(size()); }
+
+  // step(first, count) for pieces of `total` elements, of which each takes `bytes` of a buffer of the communicator. So
+  // the counts of MPI, which are int, are large enough.
+  template <typename Step>
+  void in_pieces(std::size_t total, std::size_t bytes, Step step) {
+    comm_.begin();
+    const std::size_t most = comm_.piece() / bytes;
+    for (std::size_t first = 0; first < total; first += most) step(first, std::min(most, total - first));
+  }
+
+  // Does the rest of a reduction that MPI has not done, and gives the caller the piece.
+  void take_reduced(const Collective& call, std::size_t first, std::size_t count) {
+    const std::size_t parts = ordered_ ? ranks() : 1;
+    switch (call.dtype) {
+      case DType::float64: reduce<double>(comm_.in(), parts, count, call.op, size()); break;
+      case DType::int32: reduce<int32_t>(comm_.in(), parts, count, call.op, size()); break;
+      case DType::int64: reduce<int64_t>(comm_.in(), parts, count, call.op, size()); break;
+      default: reduce<float>(comm_.in(), parts, count, call.op, size());
+    }
+    const std::size_t element = size_of(call.dtype);
+    std::memcpy(received(call) + first * element, comm_.in(), count * element);
+  }
+
+  const bool ordered_;  // this plugin adds, in the order of the ranks
+  Communicator comm_;
+  ddprun::Request done_{{"mpi", "mpi"}}, ordered_done_{{"ordered", "mpi"}};
+};
+
+// Not declared: float16 and bfloat16, which MPI does not have; int8, int16 and uint8, because Open MPI 4.1.4 adds them
+// with saturation where the CPU has AVX: 100 + 100 is 127 in int8, and must be -56.
+constexpr uint32_t kTypes = ddprun::bits(DType::float32, DType::float64, DType::int32, DType::int64);
+constexpr ddprun_comm_algorithm kAlgorithms[] = {ddprun::algorithm("mpi", kTypes, ddprun::kAllOps),
+                                                 ddprun::algorithm("ordered", kTypes, ddprun::kAllOps)};
+constexpr ddprun_option_spec kOptions[] = {
+    ddprun::size_option("piece", "1MiB", "4KiB", "1GiB", "how much data MPI gets at once; equal on all ranks")};
+
+#define TEXT_OF(number) #number
+#define TEXT(number) TEXT_OF(number)
+#if defined(OMPI_MAJOR_VERSION)
+#define LIBRARY "Open MPI " TEXT(OMPI_MAJOR_VERSION) "." TEXT(OMPI_MINOR_VERSION) "." TEXT(OMPI_RELEASE_VERSION)
+#elif defined(MPICH_VERSION)
+#define LIBRARY "MPICH " MPICH_VERSION
+#else
+#define LIBRARY "MPI " TEXT(MPI_VERSION) "." TEXT(MPI_SUBVERSION)
+#endif
+
+// HOOK: a table with the slot `finish` gets `.finish = finish_mpi` here. Without it, mpirun takes the end of the ranks
+// for a crash.
+constexpr ddprun::CommPluginInfo kInfo = {
+    "mpi", "0.1.0", LIBRARY, DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_REDUCE_SCATTER, kAlgorithms, kOptions};
+
+}  // namespace
+
+DDPRUN_COMM_PLUGIN(Backend, kInfo);
