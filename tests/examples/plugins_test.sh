@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # plugins_test.sh BUILD [asan]: the plugins of examples/, as a stranger uses them. Installs the build, moves the prefix,
 # copies each example out of the checkout and does what its README says: builds it (with gcc and with clang), tests its
-# conformance and trains. With asan: the two backends, with AddressSanitizer and UndefinedBehaviorSanitizer.
+# conformance and trains; comm_mpi under mpirun. With asan: three backends, with AddressSanitizer and
+# UndefinedBehaviorSanitizer.
 set -euo pipefail
 build=$1 mode=${2:-}
 tests=$(cd "$(dirname "$0")" && pwd)
@@ -16,24 +17,32 @@ export CMAKE_PREFIX_PATH=$prefix
 full='--ranks 2,3 --slack 15000 --exclude int --exclude float64'
 short='--ranks 2 --slack 15000 --filter lifetime --filter requests --filter "auto float32" --filter "in flight"'
 
+# For comm_mpi: root may run mpirun, ranks may be more than cores and are not bound, and they stay on this machine.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl=self,vader
+mpi=''
+if command -v mpirun >/dev/null && command -v mpicc >/dev/null; then mpi=comm_mpi; fi
+
 # example NAME COMPILER FLAGS ARGUMENTS: builds a copy and runs its CTests, a backend's suite with these arguments.
 example() {
   local name=$1 compiler=$2 flags=$3 arguments=$4
-  local copy=$box/$compiler/$name log=$box/$compiler-$name.log cxx=g++
+  local copy=$box/$compiler/$name log=$box/$compiler-$name.log cxx=g++ settings=() launcher=()
   if [[ $compiler == clang ]]; then cxx=clang++; fi
   mkdir -p "$box/$compiler"
   cp -r "$examples/$name" "$copy"
-  if [[ $name == comm_* ]]; then
+  if [[ $name == comm_mpi ]]; then  # mpirun says how many ranks there are
+    settings=('-DARGS=--slack;15000;--exclude;int;--exclude;float64') launcher=(mpirun -n 2)
+  elif [[ $name == comm_* ]]; then
     sed -i "s/^\(ddprun_add_conformance_test(ddprun_comm_[a-z_]*\))/\1 ARGS $arguments)/" "$copy/CMakeLists.txt"
     grep -q -- '--slack' "$copy/CMakeLists.txt" || fail "$name: CMakeLists.txt has no conformance test to shorten"
   fi
   (cd "$copy" &&
     cmake -S . -B build -DCMAKE_C_COMPILER="$compiler" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_FLAGS="$flags" \
-      -DCMAKE_CXX_FLAGS="$flags" -Wno-dev --no-warn-unused-cli &&
+      -DCMAKE_CXX_FLAGS="$flags" -Wno-dev --no-warn-unused-cli "${settings[@]}" &&
     cmake --build build && ctest --test-dir build --output-on-failure --no-tests=error) >"$log" 2>&1 ||
     fail "$name with $compiler: $(<"$log")"
   if [[ -z $mode ]]; then
-    (cd "$copy" && "$ddprun" --config config.toml --plugin-path build) >"$log" 2>&1 ||
+    (cd "$copy" && "${launcher[@]}" "$ddprun" --config config.toml --plugin-path build) >"$log" 2>&1 ||
       fail "$name with $compiler does not train: $(<"$log")"
     grep -q '^run folder: ' "$log" || fail "$name with $compiler: no summary of the training: $(<"$log")"
   fi
@@ -59,17 +68,20 @@ if [[ $mode == asan ]]; then
   exit 0
 fi
 
-for name in model_lenet comm_tcp_ring comm_tcp_direct comm_shm_direct dataset_csv; do
+for name in model_lenet comm_tcp_ring comm_tcp_direct comm_shm_direct dataset_csv $mpi; do
   start example "$name" gcc '-Wall -Wextra -Werror' "$full"
 done
 if command -v clang++ >/dev/null; then
-  for name in model_lenet comm_tcp_ring comm_tcp_direct comm_shm_direct dataset_csv; do
+  for name in model_lenet comm_tcp_ring comm_tcp_direct comm_shm_direct dataset_csv $mpi; do
     start example "$name" clang '-Wall -Wextra -Werror' "$short"
   done
 else
   echo "skipped: builds with clang, because clang++ is missing; the Debian package is clang"
 fi
 finish
+if [[ -z $mpi ]]; then
+  echo "skipped: comm_mpi, because mpirun or mpicc is missing; the packages are openmpi-bin and libopenmpi-dev"
+fi
 cd "$box/gcc"
 
 # says WHAT CODE COMMAND...: the exit code, and a line with WHAT.
@@ -123,6 +135,13 @@ says 'comm.options.chunk' 2 "$ddprun" validate comm_tcp_ring/config.toml "${back
 says 'shm_direct' 0 "$ddprun" compare --config comm_tcp_ring/config.toml --vary comm.backend=tcp_ring,shm_direct \
   "${backends[@]}" --repeats 2
 echo "ok: bench and compare"
+if [[ -n $mpi ]]; then
+  says 'start the job as mpirun -n 2 ddprun --config ...' 3 \
+    "$ddprun" --config comm_mpi/config.toml --plugin-path comm_mpi/build --set launch.nproc=2
+  says 'mpi/mpi' 0 mpirun -n 2 "$ddprun" bench --backend mpi,gloo --plugin-path comm_mpi/build -b 4K -e 1M -f 16 -n 5 \
+    --rounds 2
+  echo "ok: comm_mpi without mpirun, and bench"
+fi
 
 for name in tcp_ring shm_direct; do
   python3 "$tests/lost_rank_test.py" "$PWD/comm_$name/build/libddprun_comm_$name.so" ||
