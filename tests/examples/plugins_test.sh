@@ -41,6 +41,7 @@ example() {
       -DCMAKE_CXX_FLAGS="$flags" -Wno-dev --no-warn-unused-cli "${settings[@]}" &&
     cmake --build build && ctest --test-dir build --output-on-failure --no-tests=error) >"$log" 2>&1 ||
     fail "$name with $compiler: $(<"$log")"
+  ! grep '^warning' "$log" || fail "$name: a warning of rustc"
   if [[ -z $mode ]]; then
     (cd "$copy" && "${launcher[@]}" "$ddprun" --config config.toml --plugin-path build) >"$log" 2>&1 ||
       fail "$name with $compiler does not train: $(<"$log")"
@@ -71,6 +72,11 @@ fi
 for name in model_lenet comm_tcp_ring comm_tcp_direct comm_shm_direct dataset_csv $mpi; do
   start example "$name" gcc '-Wall -Wextra -Werror' "$full"
 done
+if command -v rustc >/dev/null; then
+  start example comm_tcp_rust gcc '' "$full"  # the compiler only links
+else
+  echo "skipped: comm_tcp_rust, because rustc is missing; the Debian package is rustc"
+fi
 if command -v clang++ >/dev/null; then
   for name in model_lenet comm_tcp_ring comm_tcp_direct comm_shm_direct dataset_csv $mpi; do
     start example "$name" clang '-Wall -Wextra -Werror' "$short"
