@@ -41,20 +41,20 @@ std::string is_name(const std::string& text) {
 }
 
 Words substitutions(const Arguments& arguments, const std::string& prefix) {
-  const bool comm = arguments.kind == "comm", model = arguments.kind == "model", c = arguments.language == "c";
+  const bool model = arguments.kind == "model", c = arguments.language == "c", rust = arguments.language == "rust";
+  const std::string example = model ? "lenet" : c ? "tcp_ring" : rust ? "tcp_rust" : "tcp_direct";
+  const std::string source = rust ? "lib.rs" : arguments.name + (c ? ".c join.c news.c pipeline.c reduce.c" : ".cpp");
+  const std::string presets = model ? "release" : rust ? "release, debug" : "release, asan, tsan";
   // First the name of the example that the project begins with: a user's name may contain it.
-  return {{model ? "lenet" : c ? "tcp_ring" : "tcp_direct", arguments.name},
+  return {{example, arguments.name},
           {"@NAME@", arguments.name},
           {"@KIND@", arguments.kind},
-          {"@WHAT@", comm    ? "communication backend"
-                     : model ? "model"
-                             : "data set"},
-          {"@SOURCE@", c ? arguments.name + ".c join.c news.c pipeline.c reduce.c" : arguments.name + ".cpp"},
+          {"@SOURCE@", source},
           {"@LANGUAGE@", c ? "C" : "CXX"},
           {"@VERSION@", DDPRUN_SERIES},
           {"@COMPONENTS@", model ? " COMPONENTS model" : ""},
           {"@CONFORMANCE_ARGS@", model ? " ARGS --data-option shape=1x28x28 --data-option classes=10" : ""},
-          {"@CI_PRESETS@", model ? "release" : "release, asan, tsan"},
+          {"@CI_PRESETS@", presets},
           {"@PLUGIN_FOLDER@", DDPRUN_PLUGIN_FOLDER},
           {"@PREFIX@", prefix}};
 }
@@ -83,8 +83,8 @@ ExitCode write_project(const Arguments& arguments) {
   const std::string prefix = is_installed ? here.string() : "$HOME/.local";
   const fs::path templates = here / "share/ddprun/templates";
   const fs::path folder = arguments.folder.empty() ? arguments.name : arguments.folder;
-  if (arguments.kind != "comm" && arguments.language == "c") {
-    throw Error(ExitCode::usage, "--language c: only a communication backend can be written in C; leave it out");
+  if (arguments.kind != "comm" && arguments.language != "c++") {
+    throw Error(ExitCode::usage, "--language: only a communication backend can be written in C or Rust; leave it out");
   }
   if (fs::exists(folder) && !fs::is_empty(folder)) {
     throw Error(ExitCode::usage, folder.string() + ": exists already; choose another folder with --folder");
@@ -93,7 +93,7 @@ ExitCode write_project(const Arguments& arguments) {
     throw Error(ExitCode::failure, templates.string() + ": not found; install ddprun again");
   }
   fs::create_directories(folder);
-  for (const std::string& part : {std::string("common"), arguments.kind, arguments.kind + "-" + arguments.language}) {
+  for (const std::string& part : {arguments.kind + "-" + arguments.language, arguments.kind, std::string("common")}) {
     copy_template(templates / part, folder, substitutions(arguments, prefix));
   }
   std::cout << "wrote " << folder.string() << ".\n";
@@ -120,8 +120,8 @@ ExitCode run_program(int argc, char** argv) {
       ->required()
       ->check(CLI::IsMember({"comm", "model", "dataset"}));
   cli.add_option("name", arguments.name, "The name of the plugin.")->required()->check(CLI::Validator(is_name, "NAME"));
-  cli.add_option("--language", arguments.language, "The language of a backend, c or c++. The default is c++.")
-      ->check(CLI::IsMember({"c", "c++"}));
+  cli.add_option("--language", arguments.language, "The language of a backend: c, c++ or rust. The default is c++.")
+      ->check(CLI::IsMember({"c", "c++", "rust"}));
   cli.add_option("--folder", arguments.folder, "Write it into this folder. The default is a new folder NAME.")
       ->type_name("DIR");
   if (const auto end = console::parse(cli, argc, argv)) return *end;
