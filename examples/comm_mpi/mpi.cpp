@@ -190,10 +190,15 @@ constexpr ddprun_option_spec kOptions[] = {
 #define LIBRARY "MPI " TEXT(MPI_VERSION) "." TEXT(MPI_SUBVERSION)
 #endif
 
-// HOOK: a table with the slot `finish` gets `.finish = finish_mpi` here. Without it, mpirun takes the end of the ranks
-// for a crash.
+// Without finish, mpirun takes the end of the ranks for a crash.
 constexpr ddprun::CommPluginInfo kInfo = {
-    "mpi", "0.1.0", LIBRARY, DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_REDUCE_SCATTER, kAlgorithms, kOptions};
+    .name = "mpi",
+    .version = "0.1.0",
+    .library = LIBRARY,
+    .capabilities = DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_REDUCE_SCATTER,
+    .algorithms = kAlgorithms,
+    .options = kOptions,
+    .finish = finish_mpi};
 
 }  // namespace
 

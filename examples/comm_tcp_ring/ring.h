@@ -2,7 +2,7 @@
  *
  * The ranks form a ring. Each has one TCP connection to the next rank, on which it sends data, and one from the
  * previous rank, on which it receives data. TCP connections work both ways, but the data use only one: news about lost
- * ranks go the other way (news.c). */
+ * ranks go the other way (ring_news.c). */
 #ifndef RING_H
 #define RING_H
 
@@ -62,17 +62,17 @@ ddprun_status ring_fail(ddprun_comm* comm, ddprun_status status, const char* for
 /* DDPRUN_OK, or why the rank must not wait any longer: aborted, a lost rank, the deadline. */
 ddprun_status ring_check(ddprun_comm* comm, int64_t deadline, const char* waiting_for, int32_t rank);
 
-/* join.c: connects the ring. On failure, the caller closes what is open. */
+/* ring_join.c: connects the ring. On failure, the caller closes what is open. */
 ddprun_status ring_join(ddprun_comm* comm, const ddprun_comm_host* host);
 
-/* pipeline.c: carries out a plan. */
+/* ring_pipeline.c: carries out a plan. */
 ddprun_status ring_run(ddprun_comm* comm, const ring_plan* plan);
 
-/* reduce.c: into becomes the reduction of into and from. */
+/* ring_reduce.c: into becomes the reduction of into and from. */
 void ring_reduce(int32_t dtype, int32_t op, void* into, const void* from, size_t count);
 void ring_divide(int32_t dtype, void* numbers, size_t count, int32_t by);
 
-/* news.c: begins to receive news, ends it, and reports a lost rank or that this rank leaves. */
+/* ring_news.c: begins to receive news, ends it, and reports a lost rank or that this rank leaves. */
 ddprun_status ring_listen(ddprun_comm* comm);
 void ring_unlisten(ddprun_comm* comm);
 void ring_report_lost(ddprun_comm* comm, int32_t rank);

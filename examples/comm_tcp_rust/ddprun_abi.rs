@@ -194,6 +194,7 @@ pub struct ddprun_comm_plugin {
     pub options: *const ddprun_option_spec,
     pub option_count: u32,
     pub reserved_too: u32,
+    pub finish: Option<unsafe extern "C" fn()>,
 }
 
 // The table is a constant, and its pointers lead to constants only, so threads can share it.
@@ -205,4 +206,4 @@ const _: () = assert!(size_of::<ddprun_comm_option>() == 16);
 const _: () = assert!(size_of::<ddprun_comm_host>() == 96);
 const _: () = assert!(size_of::<ddprun_collective>() == 56);
 const _: () = assert!(size_of::<ddprun_comm_execution>() == 24);
-const _: () = assert!(size_of::<ddprun_comm_plugin>() == 184);
+const _: () = assert!(size_of::<ddprun_comm_plugin>() == 192);

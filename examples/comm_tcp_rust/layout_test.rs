@@ -124,4 +124,5 @@ fn ddprun_comm_plugin_is_as_in_c() {
     field!(ddprun_comm_plugin, options, 168, 8);
     field!(ddprun_comm_plugin, option_count, 176, 4);
     field!(ddprun_comm_plugin, reserved_too, 180, 4);
+    field!(ddprun_comm_plugin, finish, 184, 8);
 }

@@ -43,7 +43,8 @@ std::string is_name(const std::string& text) {
 Words substitutions(const Arguments& arguments, const std::string& prefix) {
   const bool model = arguments.kind == "model", c = arguments.language == "c", rust = arguments.language == "rust";
   const std::string example = model ? "lenet" : c ? "tcp_ring" : rust ? "tcp_rust" : "tcp_direct";
-  const std::string source = rust ? "lib.rs" : arguments.name + (c ? ".c join.c news.c pipeline.c reduce.c" : ".cpp");
+  const std::string c_sources = ".c ring_join.c ring_news.c ring_pipeline.c ring_reduce.c";
+  const std::string source = rust ? "lib.rs" : arguments.name + (c ? c_sources : ".cpp");
   const std::string presets = model ? "release" : rust ? "release, debug" : "release, asan, tsan";
   // First the name of the example that the project begins with: a user's name may contain it.
   return {{example, arguments.name},

@@ -18,6 +18,9 @@
  *     allocates for a communicator, destroy frees.
  *   - A process may end at any time, also while a call is blocked, and without its atexit handlers and static
  *     destructors: see finish. A signal of the host may interrupt any thread that does not block it: EINTR is no error.
+ *     A plugin's own threads block all signals. It sends with MSG_NOSIGNAL: SIGPIPE may end a rank.
+ *   - Ranks may be forked from a process that has loaded the plugin: it starts threads, opens files and draws random
+ *     numbers in create, and not when it is loaded.
  *   - The host has checked what it passes: options are as declared, and a collective follows the rules of
  *     ddprun_collective; a reduction has a dtype, op and memory that the plugin declares. Do not check them again,
  *     except that an algorithm with DDPRUN_FROM_ALLOC refuses other memory. broadcast and allgather take every dtype.
