@@ -52,7 +52,7 @@ bool Host::aborted() const noexcept {
 void Host::allgather(const void* send, uint64_t bytes, void* recv) const {
   const ddprun_status status = allgather_(context_, send, bytes, recv);
   if (status != DDPRUN_OK)
-    throw CommError(static_cast<CommStatus>(status), "the ranks could not exchange their addresses");
+    throw CommError(static_cast<CommStatus>(status), "the ranks could not exchange data while joining");
 }
 
 std::vector<std::string> Host::allgather(const std::string& mine) const {

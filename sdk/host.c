@@ -38,25 +38,32 @@ void ddprun_network_identity(char text[DDPRUN_IDENTITY_SIZE]) {
   write_identity(text, (const char* const[]){"net", NULL});
 }
 
-uint64_t ddprun_start_time(int32_t pid) {
+/* 0, or an errno: ESRCH if there is no such process. */
+static int read_start_time(int32_t pid, uint64_t* started) {
   char path[32], line[1024];
   snprintf(path, sizeof path, "/proc/%" PRId32 "/stat", pid);
   FILE* const file = fopen(path, "re");
-  if (file == NULL) return 0;
+  if (file == NULL) return errno == ENOENT ? ESRCH : errno;
   const size_t length = fread(line, 1, sizeof line - 1, file);
   fclose(file);
   line[length] = '\0';
   /* The second field, the program's name in brackets, may hold anything; the 22nd is the time. */
   const char* at = strrchr(line, ')');
   for (int field = 2; at != NULL && field < 22; ++field) at = strchr(at + 1, ' ');
+  return at != NULL && sscanf(at, "%" SCNu64, started) == 1 ? 0 : ESRCH;
+}
+
+uint64_t ddprun_start_time(int32_t pid) {
   uint64_t started = 0;
-  return at != NULL && sscanf(at, "%" SCNu64, &started) == 1 ? started : 0;
+  return read_start_time(pid, &started) == 0 ? started : 0;
 }
 
 int ddprun_watch_process(int32_t pid, uint64_t started) {
   const int descriptor = (int)syscall(SYS_pidfd_open, pid, 0);
   const int error = descriptor < 0 ? errno : 0;
-  if (started == 0 || ddprun_start_time(pid) == started) return error == 0 ? descriptor : -error;
+  uint64_t found = 0;
+  const int unread = started != 0 ? read_start_time(pid, &found) : 0;
+  if (unread == 0 && found == started) return error == 0 ? descriptor : -error;
   if (descriptor >= 0) close(descriptor);
-  return -ESRCH;
+  return unread != 0 ? -unread : -ESRCH;
 }

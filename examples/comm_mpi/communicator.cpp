@@ -18,7 +18,7 @@ struct Place {
   int tag = 0;  // rank 0's separates communicators that two threads make at the same time
 };
 
-// Two MPI jobs of one rank each, or none, look like this too.
+// Throws unless the ranks of ddprun are the processes of one MPI job. Without mpirun, each rank is a job of its own.
 void refuse_other_world(const std::vector<Place>& places) {
   const std::size_t size = places.size();
   std::vector<int> ranks;
@@ -54,7 +54,7 @@ Communicator::~Communicator() {
 }
 
 // MPI_Init_thread and MPI_Comm_create_group have no deadline. So each is between two of the host's gathers, which have
-// one: a rank that is missing is missed there.
+// one: a rank that is missing is noticed there.
 void Communicator::join() {
   static std::atomic<int> next_tag{0};
   constexpr int kTags = 1 << 15;  // MPI allows at least so many
@@ -84,10 +84,13 @@ void Communicator::join() {
   MPI_Group_free(&group);
   MPI_Group_free(&world);
   if (code == MPI_SUCCESS) MPI_Comm_set_errhandler(memory_->comm, MPI_ERRORS_RETURN);
-  own.world_size = code;
-  host_.allgather(&own, sizeof own, places.data());
-  check(code, "MPI_Comm_create_group");
-  for (const Place& one : places) check(one.world_size, "MPI_Comm_create_group of another rank");
+  std::string failure;
+  try {
+    check(code, "MPI_Comm_create_group");
+  } catch (const CommError& error) {
+    failure = error.what();
+  }
+  host_.fail_together(failure);
 }
 
 // A request that has not ended cannot be taken back: MPI may still read and write its buffers, so they stay for the

@@ -27,8 +27,8 @@ class Communicator {
   // A collective of ddprun begins; it may be several of MPI.
   void begin() { deadline_ = Clock::now() + host_.deadline(); }
 
-  // run("MPI_Ibarrier", MPI_Ibarrier): a non-blocking collective with these first arguments, and its end. Throws
-  // ddprun::CommError, and after that, always.
+  // Starts a non-blocking collective with these first arguments, as in run("MPI_Ibarrier", MPI_Ibarrier), and waits for
+  // its end. Throws ddprun::CommError; after that, every later call throws.
   template <typename Collective, typename... Arguments>
   void run(const char* what, Collective start, Arguments... arguments) {
     if (failed_) throw ddprun::CommError(ddprun::CommStatus::internal, "an earlier collective has failed");
@@ -56,6 +56,6 @@ class Communicator {
   const std::size_t piece_;
   std::unique_ptr<Memory> memory_;
   Clock::time_point deadline_;
-  bool failed_ = false;  // or a request has not ended
+  bool failed_ = false;  // true also while a request is in flight
   std::atomic<bool> aborted_{false};
 };

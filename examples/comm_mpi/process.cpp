@@ -10,6 +10,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 
 using ddprun::CommError;
 using ddprun::CommStatus;
@@ -21,7 +22,10 @@ bool started = false;  // by this plugin
 
 std::set<std::string> variables() {
   std::set<std::string> names;
-  for (char** one = environ; *one != nullptr; ++one) names.insert(std::string(*one, std::string(*one).find('=')));
+  for (char** one = environ; *one != nullptr; ++one) {
+    const std::string_view text(*one);
+    names.emplace(text.substr(0, text.find('=')));
+  }
   return names;
 }
 

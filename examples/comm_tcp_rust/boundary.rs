@@ -1,20 +1,23 @@
 //! What crosses the boundary to ddprun: failures, texts and buffers.
 use crate::ddprun_abi::*;
 use crate::limit::Failure;
+use std::cell::RefCell;
 use std::ffi::{CStr, CString};
 use std::os::raw::{c_char, c_void};
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::Once;
 
-/// What the panic hook has heard last. The default hook would print it.
-static PANIC: Mutex<String> = Mutex::new(String::new());
+thread_local! {
+    /// What the panic hook has heard last in this thread. The default hook would print it.
+    static PANIC: RefCell<String> = RefCell::new(String::new());
+}
 
 /// This hook is that of this library: another one in the process has its own.
 pub fn keep_panics_quiet() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         std::panic::set_hook(Box::new(|info| {
-            *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = info.to_string();
+            PANIC.with(|text| *text.borrow_mut() = info.to_string());
         }));
     });
 }
@@ -22,7 +25,7 @@ pub fn keep_panics_quiet() {
 /// Calls the function. A panic, which is an error in this library, becomes a failure with its text.
 pub fn guarded<T>(function: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(function)).unwrap_or_else(|_| {
-        let text = PANIC.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let text = PANIC.with(|text| text.borrow().clone());
         Err(Failure::new(DDPRUN_INTERNAL, text))
     })
 }

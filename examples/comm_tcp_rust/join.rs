@@ -32,6 +32,33 @@ pub fn join(
     if size == 1 {
         return Ok(peers);
     }
+    let own = listen(address);
+    // Zeros: this rank has failed. The others must not wait for it until the deadline.
+    let place = own
+        .as_ref()
+        .map_or_else(|_| vec![0; PLACE], |(_, place)| place.clone());
+    let mut places = vec![0; PLACE * size];
+    gather(&place, &mut places)?;
+    let (listener, _) = own?;
+    for (peer, place) in places.chunks_exact(PLACE).enumerate() {
+        if place.iter().all(|&byte| byte == 0) {
+            let text = format!("rank {peer} cannot listen; its own error says why");
+            return Err(Failure::new(DDPRUN_INTERNAL, text));
+        }
+    }
+    for (peer, place) in places.chunks_exact(PLACE).enumerate().take(rank) {
+        peers[peer] = Some(connect(rank, peer, place, limit)?);
+    }
+    accept_all(rank, &listener, &place[..SECRET], &mut peers, limit)?;
+    for peer in peers.iter().flatten() {
+        peer.set_nodelay(true)
+            .map_err(|e| failed("TCP_NODELAY", e))?;
+    }
+    Ok(peers)
+}
+
+/// Listens at this address, and says what the others must know.
+fn listen(address: &str) -> Result<(TcpListener, Vec<u8>), Failure> {
     let address: IpAddr = address.parse().map_err(|_| {
         Failure::new(
             DDPRUN_UNSUPPORTED,
@@ -56,18 +83,7 @@ pub fn join(
             .bytes(),
     );
     place.resize(PLACE, 0);
-    let mut places = vec![0; PLACE * size];
-    gather(&place, &mut places)?;
-
-    for (peer, place) in places.chunks_exact(PLACE).enumerate().take(rank) {
-        peers[peer] = Some(connect(rank, peer, place, limit)?);
-    }
-    accept_all(rank, &listener, &secret, &mut peers, limit)?;
-    for peer in peers.iter().flatten() {
-        peer.set_nodelay(true)
-            .map_err(|e| failed("TCP_NODELAY", e))?;
-    }
-    Ok(peers)
+    Ok((listener, place))
 }
 
 fn connect(rank: usize, peer: usize, place: &[u8], limit: &Limit) -> Result<TcpStream, Failure> {

@@ -107,6 +107,9 @@ unsafe extern "C" fn create(
     out: *mut *mut ddprun_comm,
 ) -> ddprun_status {
     keep_panics_quiet();
+    if ((*host).struct_size as usize) < size_of::<ddprun_comm_host>() {
+        return DDPRUN_INVALID; // an older ddprun
+    }
     let host = &*host;
     match guarded(|| new_comm(host)) {
         Ok(comm) => {
@@ -177,10 +180,10 @@ unsafe fn carry_out(
 unsafe extern "C" fn allreduce(comm: *mut ddprun_comm, call: Call, out: Out) -> ddprun_status {
     let call = &*call;
     let bytes = call.count as usize * reduce::width(call.dtype);
-    let data = buffer(call.recv, bytes);
     if bytes > 0 && !std::ptr::eq(call.send, call.recv) {
-        std::ptr::copy_nonoverlapping(call.send.cast(), data.as_mut_ptr(), bytes);
+        std::ptr::copy_nonoverlapping(call.send.cast::<u8>(), call.recv.cast(), bytes);
     }
+    let data = buffer(call.recv, bytes);
     carry_out(comm, out, |mesh, limit| {
         mesh.allreduce(call.dtype, call.op, data, limit)
     })
@@ -198,15 +201,11 @@ unsafe extern "C" fn allgather(comm: *mut ddprun_comm, call: Call, out: Out) -> 
     let call = &*call;
     let bytes = call.count as usize * reduce::width(call.dtype);
     carry_out(comm, out, |mesh, limit| {
-        let data = buffer(call.recv, bytes * mesh.size());
         if bytes > 0 {
-            // In place, both are the same.
-            std::ptr::copy(
-                call.send.cast(),
-                data[mesh.rank() * bytes..].as_mut_ptr(),
-                bytes,
-            );
+            let own = call.recv.cast::<u8>().add(mesh.rank() * bytes);
+            std::ptr::copy(call.send.cast(), own, bytes); // in place, both are the same
         }
+        let data = buffer(call.recv, bytes * mesh.size());
         mesh.allgather(data, limit)
     })
 }

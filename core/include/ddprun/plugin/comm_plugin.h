@@ -44,10 +44,10 @@ extern "C" {
 #define DDPRUN_PLUGIN_FOLDER "v1"
 
 /* The outcome of a call.
- * After DDPRUN_TIMEOUT and DDPRUN_PEER_LOST the communicator is unusable: every later collective, wait, test and alloc
- * fails at once with one of the two, or with DDPRUN_ABORTED after an abort. last_error, free, abort and destroy work,
- * and wait still releases its request. A peer whose process ends fails the calls that wait for it with DDPRUN_PEER_LOST
- * at once, not at the deadline. The text names a lost rank: "rank 3", the one that ended or one that gave up for it. */
+ * After DDPRUN_TIMEOUT and DDPRUN_PEER_LOST the communicator is unusable: every later collective and alloc fails at
+ * once with one of the two, or with DDPRUN_ABORTED after an abort. So does wait, unless its collective has succeeded
+ * before; it releases its request. The other functions work. A peer's end fails the calls that wait for it at once,
+ * with DDPRUN_PEER_LOST and the name of a lost rank: "rank 3", the one that ended or one that gave up because of it. */
 typedef int32_t ddprun_status;
 enum {
   DDPRUN_OK = 0,
@@ -197,8 +197,8 @@ typedef struct ddprun_comm_plugin {
   uint32_t reserved;
 
   /* Joins all ranks into a communicator. Blocks, at most host->deadline_ms, also if a peer has taken part in every
-   * allgather and does nothing more. On failure *out stays untouched; the other ranks learn of it only when this
-   * process ends. What may fail on one rank only, such as to open a device, is better told to all in an allgather. */
+   * allgather and does nothing more. On failure *out stays untouched. What can fail on one rank only, such as opening a
+   * device, must be told to all ranks in an allgather, so that create fails on all (in C++: Host::fail_together). */
   ddprun_status (*create)(const ddprun_comm_host* host, ddprun_comm** out);
   /* Frees it, at once. Never communicates, never blocks on a peer. */
   void (*destroy)(ddprun_comm*);
@@ -210,8 +210,8 @@ typedef struct ddprun_comm_plugin {
   ddprun_collective_fn allgather;
   ddprun_collective_fn barrier;
 
-  /* Waits at most timeout_ms, also if that is before the deadline, and then answers DDPRUN_TIMEOUT, after which the
-   * communicator is unusable. The request is released whatever the answer.
+  /* Waits at most timeout_ms, even if the deadline is later. Then it answers DDPRUN_TIMEOUT, and the communicator is
+   * unusable. The request is released whatever the answer.
    * `execution` (optional) is filled on DDPRUN_OK. On stream-ordered backends DDPRUN_OK means: ordered on the stream.
    * What fails there later is the answer of async_error and of the next call. */
   ddprun_status (*wait)(ddprun_comm*, ddprun_request*, uint32_t timeout_ms, ddprun_comm_execution* execution);
@@ -240,8 +240,8 @@ typedef struct ddprun_comm_plugin {
   uint32_t option_count;
   uint32_t reserved_too;
   /* (optional) Ends what the library underneath has started in this process, as MPI_Finalize does. Called at most once,
-   * by one thread, after the last destroy of the process, and only if the rank has not failed: it may wait for the
-   * other ranks, which call it too. */
+   * by one thread, after the last destroy, if the rank has not failed; a communicator may have. It may wait for the
+   * other ranks that have not failed. */
   void (*finish)(void);
 } ddprun_comm_plugin;
 

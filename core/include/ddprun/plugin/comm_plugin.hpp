@@ -69,8 +69,8 @@ class Host {
   void allgather(const void* send, uint64_t bytes, void* recv) const;
   // The same for texts whose lengths differ between the ranks (two rounds of the above).
   std::vector<std::string> allgather(const std::string& mine) const;
-  // Ends create on all ranks if it must end on one, which the others would not learn. `why`: this rank's error, or "".
-  // Called as allgather. Throws CommStatus::internal with the first rank that has an error, and this error.
+  // Lets create fail on all ranks if it fails on one. Every rank calls it, as allgather, with its error, or with "".
+  // Throws CommStatus::internal on every rank if one has an error, with the first such rank and its error.
   void fail_together(const std::string& why) const;
 
  private:

@@ -49,7 +49,7 @@ class Dataset {
   virtual const Field& input() const = 0;                       // e.g. {1, 28, 28} float32
   virtual const Field& target() const = 0;                      // e.g. {} int64 (a class), or {1} float32
   virtual const std::vector<std::string>& classes() const = 0;  // names; empty for regression
-  virtual int64_t vocabulary() const { return 0; }              // an int64 input has tokens from 0 to below this; 0: none
+  virtual int64_t vocabulary() const { return 0; }              // inputs are tokens from 0 to below it; 0: no tokens
   // Writes the samples of `indices` one after another: inputs has indices.size() * input().bytes() bytes, targets
   // likewise; the memory is the caller's. A sample is a function of the data set's seed, `epoch` (from 0, or
   // kPlainEpoch) and its index alone; a data set without randomness ignores the epoch. Throws InvalidDataset that names
