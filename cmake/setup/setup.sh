@@ -64,8 +64,8 @@ installed_packages() {
 
 # need_packages program|tests
 need_packages() {
-  local wanted missing command lists=("$setup/packages.txt")
-  if [[ $1 == tests ]]; then lists+=("$setup/packages-tests.txt"); fi
+  local wanted missing command size='120 MB' lists=("$setup/packages.txt")
+  if [[ $1 == tests ]]; then lists+=("$setup/packages-tests.txt") size='500 MB'; fi
   mapfile -t wanted < <(entries "${lists[@]}")
   command -v dpkg-query >/dev/null ||
     fail "Debian packages: no dpkg-query here, and this set-up knows Debian only; install what" \
@@ -76,7 +76,7 @@ need_packages() {
   if (($(id -u) != 0)) && ! command -v sudo >/dev/null; then
     fail "Debian packages are missing, and there is neither root nor sudo to install them; as root: $command"
   fi
-  step packages.log "installing ${#missing[@]} Debian packages (at most 120 MB): ${missing[*]}" install_packages "${missing[@]}"
+  step packages.log "installing ${#missing[@]} Debian packages (at most $size): ${missing[*]}" install_packages "${missing[@]}"
 }
 
 # configure PRESET [-D...]: once, and again when it is asked for another value or the presets change; CMake notices
