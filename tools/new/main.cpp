@@ -63,7 +63,7 @@ Words substitutions(const Arguments& arguments, const std::string& prefix) {
 // Keeps the files of an earlier template.
 void copy_template(const fs::path& from, const fs::path& to, const Words& words) {
   for (const auto& entry : fs::recursive_directory_iterator(from)) {
-    const fs::path target = to / replaced(fs::relative(entry.path(), from).string(), words);
+    const fs::path target = to / replaced(entry.path().lexically_relative(from).string(), words);
     if (entry.is_directory()) {
       fs::create_directories(target);
       continue;
