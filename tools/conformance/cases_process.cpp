@@ -93,7 +93,7 @@ void holds_nothing_more(Context& context, As as) {
 
 // While nothing is called, a plugin's threads wait, and do not poll.
 void rests(Context& context) {
-  constexpr milliseconds kPause{500}, kMost{100};
+  constexpr milliseconds kPause{500}, kMost{50};
   const auto cpu_time = [] {
     timespec time{};
     ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
