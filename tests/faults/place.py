@@ -179,8 +179,9 @@ class Place:
         private.clear()
 
     def config(self, text=TRAINING, name="exp"):
-        path = self.folder / f"{name}.toml"
-        path.write_text(text)
+        path, aside = self.folder / f"{name}.toml", self.folder / f"{name}.aside"
+        aside.write_text(text)
+        aside.replace(path)  # a rank that has been started may be reading it
         return str(path)
 
     def environment(self, **more):
