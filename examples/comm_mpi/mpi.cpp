@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
-#include <type_traits>
 
 #include "communicator.hpp"
 #include "ddprun/plugin/comm_plugin.hpp"
@@ -37,28 +36,10 @@ MPI_Op op_of(Op op) {
   }
 }
 
-// a becomes the reduction of a and b. Integers wrap, so they are added without a sign.
 template <typename T>
-void combine(T* a, const T* b, std::size_t count, Op op) {
-  using Number = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
-  for (std::size_t i = 0; i < count; ++i) {
-    switch (op) {
-      case Op::min: a[i] = std::min(a[i], b[i]); break;
-      case Op::max: a[i] = std::max(a[i], b[i]); break;
-      case Op::product: a[i] = static_cast<T>(static_cast<Number>(a[i]) * static_cast<Number>(b[i])); break;
-      default: a[i] = static_cast<T>(static_cast<Number>(a[i]) + static_cast<Number>(b[i]));
-    }
-  }
-}
-
-// `parts` vectors lie one behind another; the first becomes the reduction of all, in this order.
-template <typename T>
-void reduce(char* data, std::size_t parts, std::size_t count, Op op, int ranks) {
-  auto* first = reinterpret_cast<T*>(data);
-  for (std::size_t part = 1; part < parts; ++part) combine(first, first + part * count, count, op);
-  if constexpr (std::is_floating_point_v<T>) {
-    for (std::size_t i = 0; op == Op::avg && i < count; ++i) first[i] /= static_cast<T>(ranks);
-  }
+void divide(char* data, std::size_t count, int ranks) {
+  auto* numbers = reinterpret_cast<T*>(data);
+  for (std::size_t i = 0; i < count; ++i) numbers[i] /= static_cast<T>(ranks);
 }
 
 class Backend final : public ddprun::CommBackend {
@@ -156,14 +137,14 @@ class Backend final : public ddprun::CommBackend {
 
   // Does the rest of a reduction that MPI has not done, and gives the caller the piece.
   void take_reduced(const Collective& call, std::size_t first, std::size_t count) {
-    const std::size_t parts = ordered_ ? ranks() : 1;
-    switch (call.dtype) {
-      case DType::float64: reduce<double>(comm_.in(), parts, count, call.op, size()); break;
-      case DType::int32: reduce<int32_t>(comm_.in(), parts, count, call.op, size()); break;
-      case DType::int64: reduce<int64_t>(comm_.in(), parts, count, call.op, size()); break;
-      default: reduce<float>(comm_.in(), parts, count, call.op, size());
-    }
     const std::size_t element = size_of(call.dtype);
+    const int n = static_cast<int>(count);
+    for (std::size_t part = 1; ordered_ && part < ranks(); ++part) {
+      const char* next = comm_.in() + part * count * element;
+      check(MPI_Reduce_local(next, comm_.in(), n, type_of(call.dtype), op_of(call.op)), "MPI_Reduce_local");
+    }
+    if (call.op == Op::avg && call.dtype == DType::float32) divide<float>(comm_.in(), count, size());
+    if (call.op == Op::avg && call.dtype == DType::float64) divide<double>(comm_.in(), count, size());
     std::memcpy(received(call) + first * element, comm_.in(), count * element);
   }
 
