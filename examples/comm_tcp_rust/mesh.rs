@@ -190,19 +190,14 @@ impl Mesh {
 }
 
 impl Transfer<'_> {
-    /// Sends and receives what is possible without waiting.
+    /// Sends once and receives once, so that the caller can look at the deadline in between.
     fn advance(&mut self, mut stream: &TcpStream) -> Result<(), Failure> {
-        while !self.send.is_empty() {
-            match moved(stream.write(self.send), self.peer)? {
-                0 => break,
-                sent => self.send = &self.send[sent..],
-            }
+        if !self.send.is_empty() {
+            self.send = &self.send[moved(stream.write(self.send), self.peer)?..];
         }
-        while !self.recv.is_empty() {
-            match moved(stream.read(self.recv), self.peer)? {
-                0 => break,
-                got => self.recv = &mut std::mem::take(&mut self.recv)[got..],
-            }
+        if !self.recv.is_empty() {
+            let got = moved(stream.read(self.recv), self.peer)?;
+            self.recv = &mut std::mem::take(&mut self.recv)[got..];
         }
         Ok(())
     }
