@@ -23,8 +23,8 @@ def normal_step(place, backend):
 
 def slow(place, backend, rng):
     """From step 6 on, a step of rank 1 takes ten times as long. What counts is the shortest of a rank's last three
-    steps, so it can be named after three slow ones, while the fourth goes on. Beside other work the other ranks are slow
-    as well, and it is named later."""
+    steps, so it can be named after three slow ones, while the fourth goes on. While other work runs, the other ranks are
+    slow as well, and it is named later."""
     most = 4 if os.getloadavg()[0] <= os.cpu_count() else 7
     normal = normal_step(place, backend)
     more = max(9 * normal, LOOKS)

@@ -198,7 +198,7 @@ typedef struct ddprun_comm_plugin {
 
   /* Joins all ranks into a communicator. Blocks, at most host->deadline_ms, also if a peer has taken part in every
    * allgather and does nothing more. On failure *out stays untouched. What can fail on one rank only, such as opening a
-   * device, must be told to all ranks in an allgather, so that create fails on all (in C++: Host::fail_together). */
+   * device, must be reported to all ranks in an allgather, so that create fails on all (C++: Host::fail_together). */
   ddprun_status (*create)(const ddprun_comm_host* host, ddprun_comm** out);
   /* Frees it, at once. Never communicates, never blocks on a peer. */
   void (*destroy)(ddprun_comm*);
