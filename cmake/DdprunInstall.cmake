@@ -1,5 +1,6 @@
 # What `cmake --install` puts into a prefix, and what `find_package(ddprun)` finds there: bin/ddprun, bin/ddprun-<tool>,
-# libexec/ (programs that tools start), lib/libddprun.so, lib/libddprun_sdk.a (which plugins link),
+# libexec/ (programs that tools start), lib/libddprun.so, lib/libddprun_c.so, lib/libddprun_sdk.a (which plugins link),
+# lib/ddprun/python/ (a folder for PYTHONPATH),
 # lib/ddprun/v1/ (the plugins), share/ddprun/ (files that
 # draw reports, templates of plugins), include/ddprun/, lib/cmake/ddprun/, lib/pkgconfig/ and share/doc/ddprun/. All
 # paths between them are relative; only Torch's folder is absolute.
@@ -16,7 +17,7 @@ get_property(helpers GLOBAL PROPERTY DDPRUN_HELPERS)
 add_custom_target(tools DEPENDS ${tools} ${helpers})
 add_custom_target(product DEPENDS runtime tools ddprun_charts)
 
-foreach(target ddprun libddprun)
+foreach(target ddprun libddprun ddprun_c)
   if(TARGET ${target})
     add_dependencies(runtime ${target})
     install(TARGETS ${target} RUNTIME DESTINATION bin LIBRARY DESTINATION lib)
@@ -35,7 +36,7 @@ endif()
 install(FILES ${ddprun_share_files} DESTINATION share/ddprun)
 
 set_target_properties(ddprun_sdk PROPERTIES EXPORT_NAME sdk)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/include/ddprun DESTINATION include)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/include/ddprun ${PROJECT_SOURCE_DIR}/c/include/ddprun DESTINATION include)
 install(TARGETS ddprun_sdk EXPORT ddprun ARCHIVE DESTINATION lib INCLUDES DESTINATION include)
 install(EXPORT ddprun NAMESPACE ddprun:: FILE ddprunTargets.cmake DESTINATION ${package})
 

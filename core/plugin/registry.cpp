@@ -46,14 +46,15 @@ std::string user_folder() {
   return data.is_absolute() ? data / "ddprun/plugins" / DDPRUN_PLUGIN_FOLDER : fs::path();
 }
 
-// The prefix that ddprun is in: that of libddprun.so, also in a program of a user; otherwise that of this program,
+// The prefix that ddprun is in: that of libddprun.so or libddprun_c.so, also in a program of a user; otherwise that of this program,
 // which then contains this code.
 fs::path own_prefix() {
   Dl_info info{};
   fs::path file = fs::read_symlink("/proc/self/exe");
   if (::dladdr(reinterpret_cast<void*>(&own_prefix), &info) != 0 && info.dli_fname != nullptr) {
     const fs::path library = info.dli_fname;
-    if (library.filename().string().starts_with("libddprun.so")) file = fs::canonical(library);
+    const std::string name = library.filename();
+    if (name.starts_with("libddprun.so") || name.starts_with("libddprun_c.so")) file = fs::canonical(library);
   }
   return file.parent_path().parent_path();
 }

@@ -31,6 +31,7 @@ MAY_INCLUDE = {
     "core/train/optim": "core/checkpoint core/comm core/train/tensor",
     "core/train/loop": "core/base core/plugin core/record core/checkpoint core/comm core/data core/train/device "
                        "core/train/tensor core/train/reduce core/train/optim",
+    "c": "core/base core/plugin core/comm",
     "launch/net": "core/base",
     "launch": "core/base launch/net",
     "ddp": f"core/base core/plugin core/checkpoint core/comm core/data {TRAIN} launch",
@@ -78,7 +79,7 @@ def folder_of(name):
 
 
 def included_file(include):
-    for base in ("core/include/", "core/", ""):
+    for base in ("core/include/", "c/include/", "core/", ""):
         if (root / (base + include)).is_file():
             return base + include
     return ""
@@ -119,7 +120,7 @@ def errors_of_test(name, include):
 
 def wrong_includes():
     unused = {(folder, other) for folder, others in MAY_INCLUDE.items() for other in others.split()}
-    folders = {"core": errors_of_file, "sdk": errors_of_file, "launch": errors_of_file, "ddp": errors_of_file,
+    folders = {"core": errors_of_file, "sdk": errors_of_file, "c": errors_of_file, "launch": errors_of_file, "ddp": errors_of_file,
                "cli": errors_of_file, "testing": errors_of_file, "tools": errors_of_file,
                "plugins": errors_of_plugin, "tests": errors_of_test}
     for top, rule in folders.items():

@@ -1,0 +1,126 @@
+"""send and recv: a communicator of two ranks for each direction, and a thread for it.
+
+A communicator of the whole group carries out one collective after the other, and all ranks take part. Two ranks that
+send to each other at once, while a third one computes, need connections of their own; NCCL's backend in Torch does the
+same. They are made by the first send and recv between the two ranks.
+"""
+import queue
+import threading
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import Work as _Work
+
+from . import library
+from .meeting import Meeting
+from .work import error_of
+
+_SLICE_MS = 100
+
+
+class PeerWork(_Work):
+    """A send or a recv that has been started."""
+
+    def __init__(self, tensors, peer):
+        super().__init__()
+        self._tensors, self._peer = tensors, peer
+        self._ended = threading.Event()
+        self._error = None
+        begun = torch.futures.Future()
+        self._begun, self._future = begun, begun.then(self._value)
+
+    def _value(self, _):
+        if self._error is not None:
+            raise self._error
+        return self._tensors
+
+    def end(self, error=None):
+        self._error = error
+        self._ended.set()
+        self._begun.set_result(None)
+
+    def wait(self, timeout=None):
+        limit = None if timeout is None or timeout.total_seconds() <= 0 else timeout.total_seconds()
+        if not self._ended.wait(limit):
+            raise dist.DistNetworkError(f"ddprun: wait() of a send or recv with rank {self._peer}: timeout: it has not "
+                                        f"ended within {limit:g} s")
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def is_completed(self):
+        return self._ended.is_set()
+
+    def is_success(self):
+        return self.is_completed() and self._error is None
+
+    def exception(self):
+        return self._error
+
+    def synchronize(self):
+        self.wait()
+
+    def result(self):
+        self.wait()
+        return self._tensors
+
+    def get_future(self):
+        return self._future
+
+    def source_rank(self):
+        return self._peer
+
+    _source_rank = source_rank
+
+
+class Channel:
+    """From one rank to another one: what `sender` sends under one tag, in this order."""
+
+    def __init__(self, plugin, options, store, who, timeout, is_sender, peer):
+        self._plugin, self._options, self._peer = plugin, options, peer
+        self._meeting = Meeting(store, 0 if is_sender else 1, 2, who, timeout)
+        self._jobs = queue.SimpleQueue()
+        self._group = None
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name=f"ddprun: {who}", daemon=True)
+        self._thread.start()
+
+    def submit(self, start, tensors):
+        """start(group) gives a work of the library, which uses these tensors."""
+        work = PeerWork(tensors, self._peer)
+        self._jobs.put((work, start))
+        return work
+
+    def close(self):
+        self._closed = True
+        self._meeting.stop()
+        if self._group is not None:
+            library.abort(self._group)
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _run(self):
+        while (job := self._jobs.get()) is not None:
+            work, start = job
+            try:
+                self._carry_out(start)
+                work.end()
+            except library.Failure as failure:
+                work.end(error_of(failure))
+            except Exception as error:  # noqa: BLE001: it belongs to the caller of wait()
+                work.end(error)
+        if self._group is not None:
+            library.destroy(self._group)
+
+    def _carry_out(self, start):
+        if self._group is None:
+            self._group = self._meeting.join(self._plugin, self._options, -1)
+        if self._closed:
+            raise dist.DistBackendError("ddprun: aborted: the process group was destroyed")
+        handle = start(self._group)
+        try:
+            while not library.wait(handle, _SLICE_MS):
+                pass
+            library.check_result(handle)
+        finally:
+            library.release(handle)

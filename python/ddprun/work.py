@@ -1,0 +1,124 @@
+"""A collective that has been started, as torch.distributed's Work."""
+import itertools
+import threading
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import Work as _Work
+
+from . import library
+
+# How long a wait stays in the library before Python looks for signals, such as Ctrl-C.
+_SLICE_MS = 100
+
+_ids = itertools.count(1)
+_awaited = {}  # by the id that the library passes back: the works that have a Future
+
+
+def error_of(failure):
+    """The exception of torch.distributed for a failure of the library."""
+    lost = failure.status in (library.TIMEOUT, library.PEER_LOST)
+    return (dist.DistNetworkError if lost else dist.DistBackendError)(str(failure))
+
+
+@library.Done
+def _on_end(number):
+    work = _awaited.pop(number, None)
+    if work is not None:
+        work._complete_future()
+
+
+class Work(_Work):
+    """`tensors` are its results, and what it needs in memory. `finish` moves them to where the caller wants them, once
+    the collective has ended well."""
+
+    def __init__(self, handle, tensors, finish=None, on_end=None):
+        super().__init__()
+        self._handle = handle
+        self._tensors = tensors
+        self._finish = finish
+        self._on_end = on_end
+        self._lock = threading.Lock()
+        self._ended = False
+        self._error = None
+        self._future = None
+
+    def _end(self):
+        """The work has ended: finish it, once, in whatever thread comes first."""
+        with self._lock:
+            if self._ended:
+                return
+            try:
+                library.check_result(self._handle)
+                if self._finish is not None:
+                    self._finish()
+            except library.Failure as failure:
+                self._error = error_of(failure)
+            self._ended = True
+            self._finish = None
+            if self._on_end is not None:
+                self._on_end(self)
+
+    def wait(self, timeout=None):
+        left = None if timeout is None or timeout.total_seconds() <= 0 else int(timeout.total_seconds() * 1000)
+        while not self._ended and not library.wait(self._handle, _SLICE_MS if left is None else min(left, _SLICE_MS)):
+            if left is None:
+                continue
+            left -= _SLICE_MS
+            if left <= 0:
+                raise dist.DistNetworkError(f"ddprun: wait() of a collective: timeout: it has not ended within "
+                                            f"{timeout.total_seconds():g} s")
+        self._end()
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def is_completed(self):
+        if not self._ended and library.wait(self._handle, 0):
+            self._end()
+        return self._ended
+
+    def is_success(self):
+        return self.is_completed() and self._error is None
+
+    def exception(self):
+        return self._error if self.is_completed() else None
+
+    def synchronize(self):
+        self.wait()
+
+    def result(self):
+        self.wait()
+        return self._tensors
+
+    def execution(self):
+        """(algorithm, transport) that carried it out."""
+        self.wait()
+        return library.execution(self._handle)
+
+    def get_future(self):
+        with self._lock:
+            if self._future is not None:
+                return self._future
+            begun = torch.futures.Future()
+            # A Future of Python holds an exception as a value; only one that a callback raises is an error in C++.
+            self._future = begun.then(self._value)
+            self._begun = begun
+        number = next(_ids)
+        _awaited[number] = self
+        library.then(self._handle, _on_end, number)
+        return self._future
+
+    def _value(self, _):
+        if self._error is not None:
+            raise self._error
+        return self._tensors
+
+    def _complete_future(self):
+        self._end()
+        self._begun.set_result(None)
+
+    def __del__(self):
+        # Nothing of the library uses it any more: the group keeps a work until it has ended.
+        if library is not None and self._handle is not None:
+            library.release(self._handle)
