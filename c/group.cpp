@@ -1,6 +1,7 @@
 #include "c/group.hpp"
 
 #include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,6 +54,14 @@ std::thread start_quiet_thread(Body body) {
   return thread;
 }
 
+// Waits for something that comes within microseconds, if it comes soon: a thread that sleeps in the kernel takes ten
+// times as long to wake. Yields, because the thread that it waits for may need this core.
+template <class Condition>
+void yield_until(const Condition& holds) {
+  constexpr int kYields = 50;
+  for (int i = 0; i < kYields && !holds(); ++i) ::sched_yield();
+}
+
 // After these, the ranks can go on: nothing was sent, or all have failed alike.
 bool is_harmless(ddprun_status status) {
   return status == DDPRUN_OK || status == DDPRUN_INVALID || status == DDPRUN_UNSUPPORTED || status == DDPRUN_NO_MEMORY;
@@ -94,6 +103,7 @@ bool Work::wait(std::chrono::milliseconds timeout) const noexcept {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kSlice{100};
   const auto latest = Clock::now() + timeout;
+  if (timeout.count() > 0) yield_until([this] { return state_.load() == ended; });
   while (true) {
     const uint32_t seen = state_.load();
     if (seen == ended) return true;
@@ -121,7 +131,7 @@ Group::~Group() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    if (!jobs_.empty()) backend_->abort();
+    if (unfinished_ > 0) backend_->abort();
   }
   wake_.notify_one();
   thread_.join();
@@ -136,15 +146,17 @@ void Group::run() {
   while (true) {
     wake_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
     if (jobs_.empty()) return;
-    const Job& job = jobs_.front();  // stays in the queue while it runs, for the destructor to see
+    const Job job = std::move(jobs_.front());
+    jobs_.pop_front();
     lock.unlock();
     job();
+    yield_until([this] { return unfinished_ > 0; });
     lock.lock();
-    jobs_.pop_front();
   }
 }
 
 void Group::submit(Job job) {
+  ++unfinished_;
   if (backend_->capabilities().stream_ordered) return job();  // puts it on a stream, and does not block
   {
     const std::lock_guard lock(mutex_);
@@ -154,12 +166,13 @@ void Group::submit(Job job) {
 }
 
 Outcome Group::attempt(const std::function<void()>& body) {
-  if (Outcome before = failure(); before.status != DDPRUN_OK) return before;
-  Outcome outcome = outcome_of(body);
-  if (!is_harmless(outcome.status)) {
+  Outcome outcome = failure();
+  if (outcome.status == DDPRUN_OK) {
+    outcome = outcome_of(body);
     const std::lock_guard lock(mutex_);
-    failure_ = outcome;
+    if (!is_harmless(outcome.status)) failure_ = outcome;
   }
+  --unfinished_;  // before anybody learns of the end, and may destroy the group
   return outcome;
 }
 

@@ -78,14 +78,15 @@ class Group {
   void run();
   void submit(Job job);
   void carry_out(Work& work);
-  // Runs body(), unless the group has failed; remembers a failure after which nothing works.
+  // Runs body(), the work of a job, unless the group has failed; remembers a failure after which nothing works.
   Outcome attempt(const std::function<void()>& body);
 
   const pid_t process_;
   const std::chrono::milliseconds timeout_;
   std::unique_ptr<comm::PluginBackend> backend_;
   std::vector<std::pair<void*, std::shared_ptr<void>>> memory_;
-  mutable std::mutex mutex_;  // of all below and of memory_
+  std::atomic<int> unfinished_{0};  // jobs
+  mutable std::mutex mutex_;        // of all below and of memory_
   std::condition_variable wake_;
   std::deque<Job> jobs_;
   bool stopping_ = false;
