@@ -48,7 +48,7 @@ install(FILES ${PROJECT_BINARY_DIR}/ddprunConfig.cmake ${PROJECT_BINARY_DIR}/ddp
               ${CMAKE_CURRENT_LIST_DIR}/DdprunConformance.cmake
         DESTINATION ${package})
 
-set(pc_files ddprun.pc)
+set(pc_files ddprun.pc ddprun-c.pc)
 if(DDPRUN_TORCH)
   list(APPEND pc_files ddprun-ddp.pc)
   # GCC 12's own default is C++17. A flag of pkg-config overrides the program's -std, so it is there only if it must be.

@@ -35,6 +35,7 @@ for header in $(find ddprun -name detail -prune -o -name '*.h*' -print | sort); 
     torch_free+=("$header")
   fi
 done
+[[ " ${torch_free[*]} " == *" ddprun/ddprun.h "* ]] || fail "ddprun/ddprun.h is not among the headers: ${torch_free[*]}"
 for needed in ddprun/ddp.hpp ddprun/group.hpp ddprun/plugin/model_plugin.hpp; do
   [[ $torch_headers == *" $needed"* ]] || fail "$needed should be among the headers with Torch:$torch_headers"
 done

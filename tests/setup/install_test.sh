@@ -7,12 +7,12 @@ here=$(cd "$(dirname "$0")" && pwd)
 source "$here/moved_prefix.sh"
 
 for file in bin/ddprun libexec/ddprun-engine lib/libddprun.so lib/ddprun/v1/libddprun_comm_gloo.so \
-  include/ddprun/plugin/comm_plugin.h lib/cmake/ddprun/ddprunConfig.cmake share/ddprun/{vega.js,page.css,page.js}; do
+  lib/libddprun_c.so lib/ddprun/python/ddprun/__init__.py include/ddprun/ddprun.h include/ddprun/plugin/comm_plugin.h lib/cmake/ddprun/ddprunConfig.cmake share/ddprun/{vega.js,page.css,page.js}; do
   [[ -e $prefix/$file ]] || fail "the prefix has no $file"
 done
 fakes=$(find "$prefix" -name '*off_by_one*' -o -name '*doctest*')
 [[ ! $fakes ]] || fail "installed, but made for tests: $fakes"
-for file in "$prefix"/bin/ddprun "$prefix"/libexec/ddprun-engine "$prefix"/lib/libddprun.so \
+for file in "$prefix"/bin/ddprun "$prefix"/libexec/ddprun-engine "$prefix"/lib/libddprun{,_c}.so \
   "$prefix"/lib/ddprun/v1/*.so; do
   run_path=$(readelf -d "$file" | sed -n 's/.*R.*PATH.*\[\(.*\)\]/\1/p')
   [[ $run_path != *"$build"* ]] || fail "$file has a run path into the build folder: $run_path"
@@ -64,4 +64,21 @@ for kind_name in comm_lone dataset_evens; do
     fail "$plugin exports: $(nm -D --defined-only "$plugin")"
   grep " $plugin" "$box/plugins" | grep >/dev/null -v 'refused\|hidden' || fail "ddprun plugins does not list $plugin: $(<"$box/plugins")"
 done
+# The C library, with pkg-config and with CMake's target, and its Python package.
+flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs ddprun-c) || fail "pkg-config ddprun-c"
+# shellcheck disable=SC2086
+gcc "$here/../c/program.c" $flags -o "$box/program" && "$box/program" >"$box/program.log" 2>&1 ||
+  fail "the C program: $(<"$box/program.log")"
+functions=$(nm -D --defined-only "$prefix/lib/libddprun_c.so" | awk '{ print $3 }' | grep -v '^ddprun_' || true)
+[[ ! $functions ]] || fail "libddprun_c.so also exports: $functions"
+if python3 -c 'import ctypes' 2>/dev/null; then
+  PYTHONPATH=$prefix/lib/ddprun/python python3 -c '
+import importlib.util, sys
+# Without Torch: only the module that loads the library.
+spec = importlib.util.spec_from_file_location("library", sys.argv[1])
+library = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(library)
+assert "shm" in library.backends(), library.backends()' "$prefix/lib/ddprun/python/ddprun/library.py" ||
+    fail "the Python package does not find the library"
+fi
 echo "ok"
