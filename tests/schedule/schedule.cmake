@@ -9,8 +9,8 @@ function(takes jobs)
 endfunction()
 takes(4
   bench_network compare_truth conformance_models conformance_ucx_hosts conformance_ucx_hosts_tcp ddp_amp ddp_checkpoint
-  ddp_split e2e_cifar e2e_clusters e2e_dp e2e_learning e2e_model e2e_torchrun e2e_ucx_gpu example_tune_optuna
-  examples examples_library gpu_checks_fake_gpu gpu_run headers image_folder_parity image_parity install
+  ddp_split e2e_cifar e2e_clusters e2e_dp e2e_learning e2e_model e2e_torchrun e2e_ucx_gpu example_pytorch
+  example_tune_optuna examples examples_library gpu_checks_fake_gpu gpu_run headers image_folder_parity image_parity install
   launch_torchrun page_writing_a_backend page_writing_a_model parity_mnist parity_resnet18 parity_three_ranks
   parity_two_ranks shm)
 takes(2
