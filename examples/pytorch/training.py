@@ -30,8 +30,7 @@ def parse(parser):
     if min(args.epochs, args.batch_size, args.steps or 1) < 1 or args.steps == 0:
         parser.error("--epochs, --batch-size and --steps must be at least 1")
     if not dist.is_backend_available(args.backend):
-        # Torch imports the package when it is installed. Then the backends are there.
-        hint = "; install ddprun's Python package" if args.backend.startswith("ddprun_") else ""
+        hint = "; PYTHONPATH has no folder with ddprun's package" if args.backend.startswith("ddprun_") else ""
         stop(f"--backend {args.backend}: this Torch has no such backend{hint}")
     if "LOCAL_RANK" not in os.environ:
         stop("start it with torchrun: torchrun --nproc-per-node 2 " + sys.argv[0])
