@@ -150,7 +150,11 @@ def torch_gloo(settings, python):
         raise Absent(f"no {python} here")
     if subprocess.run([python, "-c", "import torch.distributed"], capture_output=True, check=False).returncode != 0:
         raise Absent(f"{python} has no torch")
-    return [Peer(settings, "torch gloo", lambda ranks: [python, PEERS / "torch_gloo.py", ranks])]
+    return [torch_allreduce(settings, python, "torch gloo", "gloo")]
+
+
+def torch_allreduce(settings, python, name, backend):
+    return Peer(settings, name, lambda ranks: [python, PEERS / "torch_allreduce.py", backend, ranks])
 
 
 def build_mpi(settings, name, compiler, launcher):

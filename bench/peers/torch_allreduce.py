@@ -1,6 +1,6 @@
-"""The allreduce of PyTorch's c10d over Gloo, timed as measure.hpp times the other peers. Starts its ranks itself.
+"""The allreduce of PyTorch's c10d over a backend, timed as measure.hpp times the other peers. Starts its ranks itself.
 
-    torch_gloo.py RANKS SAMPLES WARMUP SIZE...
+    torch_allreduce.py BACKEND RANKS SAMPLES WARMUP SIZE...
 """
 
 import ctypes
@@ -13,7 +13,8 @@ import sys
 import tempfile
 import time
 
-RANKS, SAMPLES, WARMUP, *SIZES = map(int, sys.argv[1:])
+BACKEND = sys.argv[1]
+RANKS, SAMPLES, WARMUP, *SIZES = map(int, sys.argv[2:])
 CLOCK_SHARE = 0.01  # of a sample, at most
 PR_SET_PDEATHSIG = 1
 
@@ -34,7 +35,7 @@ class Rank:
         import torch.distributed
         torch.set_num_threads(1)
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=RANKS)
+        torch.distributed.init_process_group(BACKEND, init_method=f"file://{store}", rank=rank, world_size=RANKS)
         self.torch, self.rank = torch, rank
         self.data = torch.zeros(max(SIZES) // 4)
 
@@ -112,7 +113,7 @@ def main():
                     run_rank(rank, pathlib.Path(folder) / "store", parent)
                     os._exit(0)
                 except BaseException as error:
-                    print(f"torch_gloo.py: rank {rank}: {error}", file=sys.stderr, flush=True)
+                    print(f"torch_allreduce.py: rank {rank}: {error}", file=sys.stderr, flush=True)
                     os._exit(1)
             children.append(child)
         for _ in range(RANKS):
