@@ -1,11 +1,14 @@
-"""One rank of PyTorch DDP, for memory.py and training.py, under torchrun. Rank 0 prints a line of JSON.
+"""One rank of PyTorch DDP under torchrun, for library.py, memory.py, pytorch.py and training.py. Rank 0 prints a line of
+JSON.
 
-The code follows the tutorials: DistributedDataParallel with its defaults, Gloo, a DataLoader with a DistributedSampler,
-the optimizers of torch.optim, torchvision's ResNet-18. Data are almost free to fetch, so that they affect neither time
-nor peak memory. One epoch covers all steps.
+The code follows the tutorials: DistributedDataParallel with its defaults, a DataLoader with a DistributedSampler, the
+optimizers of torch.optim, torchvision's ResNet-18. Data are almost free to fetch, so that they affect neither time nor
+peak memory. One epoch covers all steps.
 """
 
 import argparse
+import ctypes
+import hashlib
 import itertools
 import json
 import os
@@ -17,6 +20,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 CLASSES = 10
+IN_MEMORY = 16  # batches that are used in turn
 
 
 class Windows(torch.utils.data.Dataset):
@@ -70,12 +74,29 @@ def peak_bytes():
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 
 
+def digest_of(model):
+    """SHA-256 of all bits of the weights."""
+    digest = hashlib.sha256()
+    for weight in model.parameters():
+        weight = weight.detach().contiguous()
+        digest.update(ctypes.string_at(weight.data_ptr(), weight.nbytes))
+    return digest.digest()
+
+
+def gather(own):
+    """The tensors of all ranks, in rank order."""
+    gathered = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+    dist.all_gather(gathered, own)
+    return gathered
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backend", default="gloo", help="that of torch.distributed (gloo)")
     parser.add_argument("--job", choices=["linear", "simplenet", "mnist", "resnet18"], required=True)
     parser.add_argument("--extent", type=int, default=224, help="size of ResNet-18's images (224)")
     parser.add_argument("--data", choices=["loader", "memory"], default="loader",
-                        help="a DataLoader, or a few batches of (1, 28, 28) that are used in turn (loader)")
+                        help="a DataLoader, or a few of its batches that are used in turn (loader)")
     parser.add_argument("--batch", type=int, required=True, help="samples per rank")
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--warm", type=int, default=0, help="first steps, which are not measured (0)")
@@ -88,16 +109,15 @@ def loader(args, data):
     return torch.utils.data.DataLoader(data, args.batch, sampler=sampler)
 
 
-def in_memory(args):
-    batches = [(torch.randn(args.batch, 1, 28, 28), torch.randint(CLASSES, (args.batch,))) for _ in range(16)]
-    return itertools.islice(itertools.cycle(batches), args.steps)
-
-
 def train(args):
-    """Seconds of each step."""
-    data, model, loss_of, optimizer = job_of(args, args.batch * args.steps * dist.get_world_size())
+    """The trained model, and the seconds of each step."""
+    memory = args.data == "memory"
+    count = IN_MEMORY if memory else args.steps
+    data, model, loss_of, optimizer = job_of(args, args.batch * count * dist.get_world_size())
     model = DistributedDataParallel(model)
-    batches = in_memory(args) if args.data == "memory" else loader(args, data)
+    batches = loader(args, data)
+    if memory:
+        batches = itertools.islice(itertools.cycle(list(batches)), args.steps)
     seconds = []
     begin = time.perf_counter()
     for inputs, targets in batches:
@@ -109,21 +129,22 @@ def train(args):
         now = time.perf_counter()
         seconds.append(now - begin)
         begin = now
-    return seconds
+    return model, seconds
 
 
 def main():
     args = arguments()
     torch.set_num_threads(args.threads)
-    dist.init_process_group("gloo")
+    dist.init_process_group(args.backend)
     torch.manual_seed(42)
-    seconds = train(args)
+    model, seconds = train(args)
     measured = seconds[args.warm:]
-    peaks = torch.tensor([peak_bytes()], dtype=torch.float64)
-    dist.all_reduce(peaks, dist.ReduceOp.MAX)
+    own = statistics.median(measured)
+    peaks, steps = zip(*(each.tolist() for each in gather(torch.tensor([peak_bytes(), own], dtype=torch.float64))))
+    digests = [bytes(each.tolist()).hex() for each in gather(torch.tensor(list(digest_of(model)), dtype=torch.uint8))]
     if dist.get_rank() == 0:
-        print(json.dumps({"peak": peaks[0].item(), "step": statistics.median(measured),
-                          "steps_per_second": len(measured) / sum(measured)}), flush=True)
+        print(json.dumps({"torch": torch.__version__, "peak": max(peaks), "step": own, "slowest_step": max(steps),
+                          "steps_per_second": len(measured) / sum(measured), "weights": digests}), flush=True)
     # No destroy_process_group: in Torch 2.11 it sometimes waits forever for Gloo's thread.
     dist.barrier()
     time.sleep(0.05)  # until the other ranks have left the barrier
