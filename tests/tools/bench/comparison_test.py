@@ -1,4 +1,4 @@
-"""The arithmetic behind bench/allreduce.py, network.py and training.py, and the order of their rounds."""
+"""The arithmetic behind bench/allreduce.py, network.py, pytorch.py and training.py, and the order of their rounds."""
 import argparse
 import contextlib
 import io
@@ -11,6 +11,7 @@ import allreduce  # noqa: E402
 import comparison  # noqa: E402
 import network  # noqa: E402
 import options  # noqa: E402
+import pytorch  # noqa: E402
 import running  # noqa: E402
 from comparison import Bound, Table  # noqa: E402
 
@@ -124,6 +125,21 @@ class Bounds(unittest.TestCase):
         self.assertEqual({bound.ranks for bound in comparison.bounds_for(False, [2, 4])}, {2, 4})
         self.assertEqual({bound.ranks for bound in comparison.bounds_for(False, [4])}, {4})
         self.assertTrue(all(bound.below == "openmpi" for bound in comparison.bounds_for(True, [2, 3])))
+
+
+class Weights(unittest.TestCase):
+    def differing(self, **digests):
+        training = pytorch.Training(None, pytorch.JOBS[:1], dict.fromkeys(digests))
+        training.weights["linear"].update(digests)
+        return [line.partition(":")[0] for line in training.differing()]
+
+    def test_all_ranks_and_rounds_must_have_those_of_gloo(self):
+        self.assertEqual(self.differing(gloo={"a"}, ddprun_shm={"a"}, ddprun_ucx={"a"}), [])
+        self.assertEqual(self.differing(gloo={"a"}, ddprun_shm={"b"}, ddprun_ucx={"a"}), ["linear, ddprun_shm"])
+        self.assertEqual(self.differing(gloo={"a"}, ddprun_shm={"a", "b"}), ["linear, ddprun_shm"])
+
+    def test_if_gloo_differs_itself_nothing_is_equal(self):
+        self.assertEqual(self.differing(gloo={"a", "b"}, ddprun_shm={"a"}), ["linear, gloo", "linear, ddprun_shm"])
 
 
 class Turns(unittest.TestCase):

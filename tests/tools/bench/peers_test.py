@@ -191,6 +191,33 @@ class Peers(unittest.TestCase):
                 self.assertGreater(min(rates), 0)
         self.assertIn("start to exit", done.stdout)
 
+    @staticmethod
+    def pytorch(*words):
+        return subprocess.run([sys.executable, BENCH / "pytorch.py", "--python", ARGS.python, "--quick", *words],
+                              capture_output=True, text=True, timeout=250, check=False)
+
+    def test_pytorch_compares_gloo_with_itself(self):
+        if not self.has_torchvision():
+            self.skipTest(f"{ARGS.python} lacks torch or torchvision")
+        path = self.folder / "pytorch.json"
+        done = self.pytorch("--rounds", "1", "--jobs", "linear,allreduce", "--backends", "gloo", "--json", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        document = json.loads(path.read_text())
+        self.assertEqual(list(document["steps"]), ["linear"])
+        self.assertEqual([(column, len(each["steps"]), each["bit_equal"])
+                          for column, each in document["steps"]["linear"].items()],
+                         [("gloo", 1, True), ("gloo again", 1, True)])
+        self.assertEqual(len(document["allreduce"]), 2 * 5)
+        self.assertIn("ms per step of the slowest rank", done.stdout)
+        self.assertIn("16 MiB", done.stdout)
+
+    def test_pytorch_says_in_one_line_which_backend_is_absent(self):
+        if not self.has_torchvision():
+            self.skipTest(f"{ARGS.python} lacks torch or torchvision")
+        done = self.pytorch("--backends", "gloo,nobody")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"\Apytorch\.py: \S+ has no backend nobody; .*PYTHONPATH=DIR/lib/ddprun/python\n\Z")
+
     def test_training_over_a_link(self):
         if not ARGS.program or not self.has_torchvision():
             self.skipTest("no ddprun that trains, or no torchvision")
