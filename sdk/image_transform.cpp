@@ -25,7 +25,7 @@ using detail::Window;
 // Writes table[value] for each value in the window, and table[0] where it reaches beyond the plane. plane and out:
 // [rows, columns].
 void take_window(const uint8_t* plane, int64_t rows, int64_t columns, const Window& window,
-                        const std::array<float, 256>& table, float* out) {
+                 const std::array<float, 256>& table, float* out) {
   const auto convert = [&](uint8_t value) { return table[value]; };
   if (window.down == 0 && window.right == 0 && !window.mirrored) {
     std::transform(plane, plane + rows * columns, out, convert);
@@ -106,20 +106,14 @@ void ImageTransform::apply(const ImageView& image, int64_t index, int64_t epoch,
   const int64_t rows = options_.size == 0 ? image.height : options_.size;
   const int64_t columns = options_.size == 0 ? image.width : options_.size;
   const detail::Window taken = window(index, epoch);
-  if (image.height == rows && image.width == columns) {
-    write(image.pixels, rows, columns, taken, out);
-  } else {
-    static thread_local detail::ByteResizer resizer;
-    write(resizer.resize(image.pixels, image.channels, image.height, image.width, rows, columns), rows, columns, taken,
-          out);
+  static thread_local detail::ByteResizer resizer;
+  const uint8_t* plane = image.pixels;
+  if (image.height != rows || image.width != columns) {
+    plane = resizer.resize(image.pixels, image.channels, image.height, image.width, rows, columns);
   }
-}
-
-void ImageTransform::write(const uint8_t* values, int64_t rows, int64_t columns, const detail::Window& taken,
-                                  float* out) const {
   for (const Channel& channel : channels_) {
-    take_window(values, rows, columns, taken, channel.table, out);
-    values += rows * columns;
+    take_window(plane, rows, columns, taken, channel.table, out);
+    plane += rows * columns;
     out += rows * columns;
   }
 }

@@ -25,8 +25,7 @@ std::vector<NetworkInterface> network_interfaces() {
   if (getifaddrs(&first) != 0) return interfaces;
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(first, freeifaddrs);
   for (const ifaddrs* at = first; at != nullptr; at = at->ifa_next) {
-    auto place =
-        std::find_if(interfaces.begin(), interfaces.end(), [&](const auto& one) { return one.name == at->ifa_name; });
+    auto place = std::ranges::find(interfaces, at->ifa_name, &NetworkInterface::name);
     if (place == interfaces.end()) {
       const bool is_up = (at->ifa_flags & IFF_UP) != 0 && (at->ifa_flags & IFF_RUNNING) != 0;
       place = interfaces.insert(place, {at->ifa_name, is_up, (at->ifa_flags & IFF_LOOPBACK) != 0, {}});
@@ -37,18 +36,13 @@ std::vector<NetworkInterface> network_interfaces() {
   const auto order = [](const std::string& address) {
     return address.find(':') == std::string::npos ? 0 : address.find('%') == std::string::npos ? 1 : 2;
   };
-  for (auto& one : interfaces) {
-    std::stable_sort(one.addresses.begin(), one.addresses.end(),
-                     [&](const auto& a, const auto& b) { return order(a) < order(b); });
-  }
+  for (auto& one : interfaces) std::ranges::stable_sort(one.addresses, {}, order);
   return interfaces;
 }
 
-const NetworkInterface* interface_with(const std::vector<NetworkInterface>& interfaces,
-                                              const std::string& address) {
-  const auto found = std::find_if(interfaces.begin(), interfaces.end(), [&](const NetworkInterface& one) {
-    return std::find(one.addresses.begin(), one.addresses.end(), address) != one.addresses.end();
-  });
+const NetworkInterface* interface_with(const std::vector<NetworkInterface>& interfaces, const std::string& address) {
+  const auto has_it = [&](const NetworkInterface& one) { return std::ranges::count(one.addresses, address) > 0; };
+  const auto found = std::ranges::find_if(interfaces, has_it);
   return found == interfaces.end() ? nullptr : &*found;
 }
 

@@ -1,7 +1,6 @@
 #include "ddprun/plugin/tuning.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -19,12 +18,11 @@ namespace {
 template <class T>
 T limit_of(const std::string& text, int line) {
   if (text == "max") return std::numeric_limits<T>::max();
-  T value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 1) {
+  const auto value = parse_integer(text);
+  if (!value || *value < 1 || !std::in_range<T>(*value)) {
     refuse_tuning(line, '"' + text + "\": expected a number from 1, or max");
   }
-  return value;
+  return static_cast<T>(*value);
 }
 
 template <class T>
@@ -41,7 +39,7 @@ TuningRow tuning_row(const std::string& text, int line) {
 }
 
 std::size_t index_of(const std::string& name, std::string_view backend,
-                            std::span<const ddprun_comm_algorithm> algorithms) {
+                     std::span<const ddprun_comm_algorithm> algorithms) {
   for (std::size_t i = 0; i < algorithms.size(); ++i) {
     if (name == algorithms[i].name) return i;
   }
@@ -60,7 +58,7 @@ void require_next(const TuningRow& last, const TuningRow& row, int line) {
 }  // namespace
 
 Tuning Tuning::parse(std::string_view text, std::string_view backend,
-                            std::span<const ddprun_comm_algorithm> algorithms) {
+                     std::span<const ddprun_comm_algorithm> algorithms) {
   constexpr std::string_view kHead = "ddprun-tuning 1";
   std::istringstream lines{std::string(text)};
   Tuning table;
@@ -97,8 +95,7 @@ bool Tuning::uses(int ranks, std::string_view algorithm) const {
 std::string to_text(const std::vector<TuningRow>& rows, const std::string& origin) {
   std::string text = "ddprun-tuning 1\n# " + origin + "\n# backend  ranks  bytes up to  algorithm\n";
   for (const TuningRow& row : rows) {
-    text += row.backend + " " + limit_text(row.ranks) + " " + limit_text(row.bytes) + " " +
-            row.algorithm + "\n";
+    text += row.backend + " " + limit_text(row.ranks) + " " + limit_text(row.bytes) + " " + row.algorithm + "\n";
   }
   return text;
 }
@@ -107,18 +104,15 @@ Tuning tuning_of(const Host& host, std::string_view backend, std::span<const ddp
                  std::string_view stock) {
   const std::string path = host.options().text("tuning");
   if (path.empty()) return Tuning::parse(stock, backend, algorithms);
-  const auto refuse = [&](const std::string& why) -> void {
-    throw CommError(CommStatus::invalid, "comm.options.tuning = \"" + path + "\": " + why);
-  };
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const bool read = !file.bad() && file.is_open();
   const auto all = host.allgather(read ? "read\n" + text : "cannot be read");
-  if (!read) refuse("cannot be read");
-  for (const std::string& other : all) {
-    if (other != all[static_cast<std::size_t>(host.rank())]) refuse("differs between the ranks");
-  }
   try {
+    if (!read) throw std::invalid_argument("cannot be read");
+    for (const std::string& other : all) {
+      if (other != all[static_cast<std::size_t>(host.rank())]) throw std::invalid_argument("differs between the ranks");
+    }
     return Tuning::parse(text, backend, algorithms);
   } catch (const std::invalid_argument& error) {
     throw CommError(CommStatus::invalid, "comm.options.tuning = \"" + path + "\": " + error.what());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "ddprun/error.hpp"
@@ -33,8 +34,7 @@ std::vector<int64_t> apportion(int64_t total, const std::vector<double>& weights
   }
   std::vector<std::size_t> order(weights.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return remainders[a] > remainders[b]; });
+  std::ranges::stable_sort(order, std::greater(), [&](std::size_t index) { return remainders[index]; });
   int64_t left = total - std::accumulate(counts.begin(), counts.end(), int64_t{0});
   for (std::size_t i = 0; left > 0; ++i, --left) ++counts[order[i % order.size()]];
   return counts;

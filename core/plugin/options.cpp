@@ -55,16 +55,6 @@ std::optional<DeclaredOptions> option_specs(const ddprun_option_spec* first, uin
   return specs;
 }
 
-std::string described(const ddprun_comm_plugin& table) {
-  return std::string("backend \"") + table.name + '"';
-}
-std::string described(const ddprun_model_plugin& table) {
-  return std::string("model \"") + table.name + '"';
-}
-std::string described(const ddprun_dataset_plugin& table) {
-  return std::string("data set \"") + table.name + '"';
-}
-
 std::string spec_error(const ddprun_option_spec& spec) {
   if (spec.meaning == nullptr || *spec.meaning == '\0') return "its meaning is null or empty";
   if (spec.type < 0 || spec.type >= DDPRUN_OPTION_TYPE_COUNT) {

@@ -1,6 +1,7 @@
 // What a plugin declares about its options, and the errors of the options that a user gives it.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -27,9 +28,11 @@ std::optional<DeclaredOptions> option_specs(const Table& table) {
 }
 
 // `backend "gloo"`, `model "linear"`, `data set "mnist"`.
-std::string described(const ddprun_comm_plugin& table);
-std::string described(const ddprun_model_plugin& table);
-std::string described(const ddprun_dataset_plugin& table);
+template <class Table>
+std::string described(const Table& table) {
+  constexpr bool is_comm = std::same_as<Table, ddprun_comm_plugin>, is_model = std::same_as<Table, ddprun_model_plugin>;
+  return std::string(is_comm ? "backend" : is_model ? "model" : "data set") + " \"" + table.name + '"';
+}
 
 // The options that the declaration does not allow; none if the plugin declares nothing.
 template <class Table>

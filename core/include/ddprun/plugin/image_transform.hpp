@@ -80,9 +80,6 @@ class ImageTransform {
   struct Channel {
     std::array<float, 256> table;  // what each value of a pixel becomes
   };
-  // Takes the window of each plane of the resized picture and normalises it.
-  void write(const uint8_t* values, int64_t rows, int64_t columns, const detail::Window& taken, float* out) const;
-
   detail::Window window(int64_t index, int64_t epoch) const;
 
   ImageOptions options_;
