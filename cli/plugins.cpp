@@ -21,7 +21,8 @@ std::string describe(const Capabilities& of) {
                                   {of.blocking, "blocking"},
                                   {of.stream_ordered, "stream-ordered"},
                                   {of.alloc, "alloc"},
-                                  {of.reduce_scatter, "reduce_scatter"}}) {
+                                  {of.reduce_scatter, "reduce_scatter"},
+                                  {of.exchange, "exchange"}}) {
     if (has) text.append(text.empty() ? "" : " ").append(word);
   }
   text += "; algorithms auto";

@@ -79,35 +79,42 @@ ddprun_status attempt(Handle& handle, Body&& body) noexcept {
 
 // Runs body on a backend that works. After an abort, and after a failure that leaves it unusable, body does not run.
 template <class Body>
-ddprun_status call(Handle& handle, Body&& body) noexcept {
+ddprun_status call(ddprun_comm* comm, Body&& body) noexcept {
+  Handle& handle = handle_of(comm);
   if (is_aborted(handle)) return handle.fail(DDPRUN_ABORTED, kAborted);
   if (handle.broken != DDPRUN_OK) return handle.broken;  // its text is still in place
-  return attempt(handle, body);
+  return attempt(handle, [&] { body(handle); });
+}
+
+// Starts a collective by start(backend), and gives its request.
+template <class Start>
+ddprun_status begin(ddprun_comm* comm, ddprun_request** out, Start&& start) noexcept {
+  return call(comm,
+              [&](Handle& handle) { *out = reinterpret_cast<ddprun_request*>(&start(*handle.backend).release()); });
 }
 
 }  // namespace
 
 ddprun_status start_collective(StartCollective start, ddprun_comm* comm, const ddprun_collective* collective,
                                ddprun_request** out) {
-  Handle& handle = handle_of(comm);
-  return call(handle, [&] {
-    *out = reinterpret_cast<ddprun_request*>(&(handle.backend.get()->*start)(from_table(*collective)).release());
-  });
+  return begin(comm, out, [&](CommBackend& backend) { return (backend.*start)(from_table(*collective)); });
 }
 
 ddprun_status barrier(ddprun_comm* comm, const ddprun_collective*, ddprun_request** out) {
-  Handle& handle = handle_of(comm);
-  return call(handle, [&] { *out = reinterpret_cast<ddprun_request*>(&handle.backend->barrier().release()); });
+  return begin(comm, out, [](CommBackend& backend) { return backend.barrier(); });
+}
+
+ddprun_status exchange(ddprun_comm* comm, const ddprun_exchange* given, ddprun_request** out) {
+  return begin(comm, out, [&](CommBackend& backend) { return backend.exchange(from_table(*given, backend.size())); });
 }
 
 ddprun_status test(ddprun_comm* comm, ddprun_request* request, int32_t* done) {
-  Handle& handle = handle_of(comm);
-  return call(handle, [&] { *done = handle.backend->test(*reinterpret_cast<Request*>(request)) ? 1 : 0; });
+  return call(comm,
+              [&](Handle& handle) { *done = handle.backend->test(*reinterpret_cast<Request*>(request)) ? 1 : 0; });
 }
 
 // Runs on aborted and broken communicators too: the backend must get the request back.
-ddprun_status wait(ddprun_comm* comm, ddprun_request* request, uint32_t timeout_ms,
-                          ddprun_comm_execution* execution) {
+ddprun_status wait(ddprun_comm* comm, ddprun_request* request, uint32_t timeout_ms, ddprun_comm_execution* execution) {
   Handle& handle = handle_of(comm);
   const ddprun_status status = attempt(handle, [&] {
     const ExecutionInfo info =
@@ -120,8 +127,7 @@ ddprun_status wait(ddprun_comm* comm, ddprun_request* request, uint32_t timeout_
 }
 
 ddprun_status async_error(ddprun_comm* comm) {
-  Handle& handle = handle_of(comm);
-  return call(handle, [&] { handle.backend->async_error(); });
+  return call(comm, [&](Handle& handle) { handle.backend->async_error(); });
 }
 
 void abort(ddprun_comm* comm) {
@@ -135,8 +141,7 @@ const char* last_error(ddprun_comm* comm) {
 }
 
 ddprun_status alloc(ddprun_comm* comm, uint64_t bytes, void** out) {
-  Handle& handle = handle_of(comm);
-  return call(handle, [&] {
+  return call(comm, [&](Handle& handle) {
     auto memory = handle.backend->allocate(bytes);
     const std::lock_guard lock(handle.memory_mutex);
     *out = handle.memory.emplace(memory.get(), memory).first->first;

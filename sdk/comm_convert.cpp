@@ -26,6 +26,21 @@ Collective from_table(const ddprun_collective& call) {
           .stream = call.stream};
 }
 
+ddprun_exchange to_table(const Exchange& call) {
+  return {.struct_size = sizeof(ddprun_exchange),
+          .memory = static_cast<int32_t>(call.memory),
+          .send = call.send.data(),
+          .recv = call.recv.data(),
+          .stream = call.stream};
+}
+
+Exchange from_table(const ddprun_exchange& call, int ranks) {
+  return {.send = {call.send, call.send + ranks},
+          .recv = {call.recv, call.recv + ranks},
+          .memory = static_cast<Memory>(call.memory),
+          .stream = call.stream};
+}
+
 Capabilities capabilities_of(uint64_t declared, const ddprun_comm_algorithm* algorithms, uint32_t count) {
   const auto has = [&](uint64_t bit) { return (declared & bit) != 0; };
   Capabilities capabilities{.host = has(DDPRUN_CAP_HOST),
@@ -34,6 +49,7 @@ Capabilities capabilities_of(uint64_t declared, const ddprun_comm_algorithm* alg
                             .stream_ordered = has(DDPRUN_CAP_STREAM_ORDERED),
                             .alloc = has(DDPRUN_CAP_ALLOC),
                             .reduce_scatter = has(DDPRUN_CAP_REDUCE_SCATTER),
+                            .exchange = has(DDPRUN_CAP_EXCHANGE),
                             .alloc_memory = has(DDPRUN_CAP_HOST) ? Memory::host : Memory::cuda,
                             .algorithms = {}};
   // Steps by each entry's own size: a newer plugin's entries may be longer than ours.

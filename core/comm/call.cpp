@@ -3,7 +3,7 @@
 namespace ddprun::comm {
 namespace {
 
-constexpr const char* kKinds[] = {"allreduce", "broadcast", "allgather", "reduce_scatter", "barrier"};
+constexpr const char* kKinds[] = {"allreduce", "broadcast", "allgather", "reduce_scatter", "barrier", "exchange"};
 
 [[noreturn]] void refuse(const CommBackend& backend, const CallShape& shape, CommStatus status,
                          const std::string& why) {
@@ -32,6 +32,14 @@ bool is_below(Enum value, std::size_t count) {
   return static_cast<uint32_t>(value) < count;
 }
 
+void check_memory(const CommBackend& backend, const CallShape& shape) {
+  if (!is_below(shape.memory, kMemoryCount)) refuse(backend, shape, CommStatus::invalid, "no such memory");
+  const bool is_host = shape.memory == Memory::host;
+  if (is_host ? backend.capabilities().host : backend.capabilities().cuda) return;
+  refuse(backend, shape, CommStatus::unsupported,
+         std::string("the backend takes no ") + (is_host ? "host" : "CUDA") + " memory");
+}
+
 }  // namespace
 
 double bus_factor(Kind kind, int ranks) {
@@ -55,8 +63,12 @@ CallShape shape_of(Kind kind, uint64_t number, const Collective& call) {
           .memory = call.memory};
 }
 
+CallShape shape_of(Kind kind, uint64_t number, const Exchange& call) {
+  return {.number = number, .kind = kind, .memory = call.memory};
+}
+
 bool has_data(const CallShape& shape) {
-  return shape.kind != Kind::barrier && is_below(shape.dtype, kDTypeCount) && is_below(shape.op, kOpCount);
+  return shape.kind < Kind::barrier && is_below(shape.dtype, kDTypeCount) && is_below(shape.op, kOpCount);
 }
 
 std::string describe(const CallShape& shape) {
@@ -82,17 +94,13 @@ void check(const CommBackend& backend, const CallShape& shape, const Collective&
   };
   require(is_below(call.dtype, kDTypeCount), "no such dtype");
   require(is_below(call.op, kOpCount), "no such op");
-  require(is_below(call.memory, kMemoryCount), "no such memory");
+  check_memory(backend, shape);
   if (call.root < 0 || call.root >= backend.size()) {
     refuse(backend, shape, CommStatus::invalid, "the group has ranks 0 to " + std::to_string(backend.size() - 1));
   }
   if (reduces(shape.kind)) {
     require(call.op != Op::avg || is_floating(call.dtype), "avg is for floating types only", CommStatus::unsupported);
   }
-  const bool takes_host = call.memory != Memory::host || backend.capabilities().host;
-  const bool takes_cuda = call.memory != Memory::cuda || backend.capabilities().cuda;
-  require(takes_host, "the backend takes no host memory", CommStatus::unsupported);
-  require(takes_cuda, "the backend takes no CUDA memory", CommStatus::unsupported);
   uint64_t bytes = 0;  // of the larger buffer
   const uint64_t element = size_of(call.dtype) * static_cast<uint64_t>(backend.size());
   require(!__builtin_mul_overflow(call.count, element, &bytes) && bytes >> 63 == 0, "count is too large");
@@ -103,13 +111,27 @@ void check(const CommBackend& backend, const CallShape& shape, const Collective&
   require(!overlap_wrongly(backend, shape.kind, call), "send and recv overlap, and not exactly in place");
 }
 
+void check(const CommBackend& backend, const CallShape& shape, const Exchange& call) {
+  const auto require = [&](bool holds, const char* why) {
+    if (!holds) refuse(backend, shape, CommStatus::invalid, why);
+  };
+  check_memory(backend, shape);
+  for (const std::span<const Block> blocks : {call.send, call.recv}) {
+    require(blocks.size() == static_cast<std::size_t>(backend.size()), "send and recv need one block for each rank");
+    for (const Block& block : blocks) require(block.data != nullptr || block.bytes == 0, "a block is null");
+  }
+  const auto me = static_cast<std::size_t>(backend.rank());
+  require(call.send[me].bytes == call.recv[me].bytes, "this rank's block for itself has two sizes");
+}
+
 Work start(CommBackend& backend, Kind kind, const Collective& what) {
   switch (kind) {
     case Kind::allreduce: return backend.allreduce(what);
     case Kind::broadcast: return backend.broadcast(what);
     case Kind::allgather: return backend.allgather(what);
     case Kind::reduce_scatter: return backend.reduce_scatter(what);
-    case Kind::barrier: break;
+    case Kind::barrier:
+    case Kind::exchange: break;
   }
   return backend.barrier();
 }

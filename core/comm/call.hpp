@@ -10,9 +10,9 @@
 
 namespace ddprun::comm {
 
-enum class Kind : uint8_t { allreduce, broadcast, allgather, reduce_scatter, barrier };
+enum class Kind : uint8_t { allreduce, broadcast, allgather, reduce_scatter, barrier, exchange };
 
-inline constexpr std::size_t kKindCount = 5;
+inline constexpr std::size_t kKindCount = 6;
 
 const char* name_of(Kind kind);
 // allreduce and reduce_scatter.
@@ -45,7 +45,9 @@ struct CallShape {
 static_assert(sizeof(CallShape) == 32);  // without padding
 
 CallShape shape_of(Kind kind, uint64_t number, const Collective& call);
-// A barrier has no data. Neither has a call whose dtype or op does not exist, and which check() refuses.
+CallShape shape_of(Kind kind, uint64_t number, const Exchange& call);
+// Whether the ranks have a dtype and a count in common: a barrier has no data, and in an exchange each rank has blocks
+// of its own. False also for a call whose dtype or op does not exist, and which check() refuses.
 bool has_data(const CallShape& shape);
 
 // "allreduce 57 (float32 x 1048576, sum)", "broadcast 12 (int64 x 7, root 0)", "barrier 3"; without a number
@@ -57,8 +59,9 @@ std::string prefix(const CommBackend& backend, const CallShape& shape);
 // Throws CommError for arguments that no backend can serve (invalid), and for memory that capabilities() does not name
 // (unsupported). `shape` is that of `call`.
 void check(const CommBackend& backend, const CallShape& shape, const Collective& call);
+void check(const CommBackend& backend, const CallShape& shape, const Exchange& call);
 
-// Starts it.
+// Starts it: any kind but an exchange, whose arguments are others.
 Work start(CommBackend& backend, Kind kind, const Collective& what);
 
 // Forwards every call to `inner`, which must outlive it. A backend around another one derives from it.
@@ -73,6 +76,7 @@ class ForwardingBackend : public CommBackend {
   Work allgather(const Collective& call) final { return start(Kind::allgather, call); }
   Work reduce_scatter(const Collective& call) final { return start(Kind::reduce_scatter, call); }
   Work barrier() final { return start(Kind::barrier, {}); }
+  Work exchange(const Exchange& call) override { return inner_.exchange(call); }
   void async_error() override { inner_.async_error(); }
   void abort() noexcept override { inner_.abort(); }
   std::shared_ptr<void> allocate(std::size_t bytes) override { return inner_.allocate(bytes); }

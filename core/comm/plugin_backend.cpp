@@ -31,12 +31,6 @@ PluginBackend::PluginBackend(const ddprun_comm_plugin& plugin, const JoinOptions
       deadline_(options.deadline),
       handle_(std::make_shared<PluginHandle>(plugin, options)) {}
 
-PluginBackend::~PluginBackend() = default;
-
-void PluginBackend::compare_calls(std::unique_ptr<FingerprintExchange> exchange) {
-  exchange_ = std::move(exchange);
-}
-
 PluginBackend::Taken PluginBackend::taken_by(const Capabilities& capabilities, const std::string& algorithm) {
   Taken taken{};
   for (const AlgorithmInfo& one : capabilities.algorithms) {
@@ -56,6 +50,7 @@ void PluginBackend::check_declared(const CallShape& shape) const {
     throw CommError(CommStatus::unsupported, prefix(*this, shape) + "unsupported: " + why);
   };
   if (shape.kind == Kind::reduce_scatter && !capabilities().reduce_scatter) refuse(name() + " has no reduce_scatter");
+  if (shape.kind == Kind::exchange && !capabilities().exchange) refuse(name() + " has no exchange");
   if (!reduces(shape.kind)) return;
   const Taken& taken = shape.kind == Kind::allreduce ? by_allreduce_ : by_reduce_scatter_;
   const uint32_t memory = taken[static_cast<std::size_t>(shape.dtype)][static_cast<std::size_t>(shape.op)];
@@ -82,8 +77,7 @@ void PluginBackend::compare(const CallShape& mine) {
     throw;
   }
   if (std::any_of(shapes.begin(), shapes.end(), [&](const CallShape& shape) { return shape != mine; })) {
-    throw CommError(CommStatus::mismatch,
-                    name() + ": rank " + std::to_string(rank()) + ": mismatch: " + describe_disagreement(shapes));
+    throw CommError(CommStatus::mismatch, where("mismatch: ") + describe_disagreement(shapes));
   }
   disagreed_ = false;
 }
@@ -107,7 +101,8 @@ PluginBackend::Started& PluginBackend::take_request() {
   return started;
 }
 
-Work PluginBackend::start(Kind kind, ddprun_collective_fn function, const Collective& call) {
+template <class Function, class Call>
+Work PluginBackend::start(Kind kind, Function* function, const Call& call) {
   Started& started = take_request();
   const CallShape& shape = started.shape = shape_of(kind, comparing_ ? calls_ : ++calls_, call);
   try {
@@ -129,12 +124,12 @@ void PluginBackend::record_end(const CallShape& shape, CallState state) noexcept
 }
 
 // Text about a call is made only where something went wrong with it: small collectives take microseconds.
-ddprun_request* PluginBackend::call_table(ddprun_collective_fn function, const CallShape& shape,
-                                          const Collective& call) {
-  const ddprun_collective collective = detail::to_table(call);
+template <class Function, class Call>
+ddprun_request* PluginBackend::call_table(Function* function, const CallShape& shape, const Call& call) {
+  const auto given = detail::to_table(call);
   const auto where = [&] { return prefix(*this, shape); };
   ddprun_request* request = nullptr;
-  const auto status = plugin::call_plugin(where, [&] { return function(handle_->get(), &collective, &request); });
+  const auto status = plugin::call_plugin(where, [&] { return function(handle_->get(), &given, &request); });
   if (status != DDPRUN_OK) fail(where(), status);
   if (request == nullptr) {
     throw CommError(CommStatus::internal, ExitCode::plugin, where() + "the plugin said ok, but gave no request");

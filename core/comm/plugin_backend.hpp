@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "comm/call.hpp"
@@ -43,12 +44,11 @@ struct JoinOptions {
 class PluginBackend final : public CommBackend {
  public:
   PluginBackend(const ddprun_comm_plugin& plugin, const JoinOptions& options);
-  ~PluginBackend() override;
 
   // From now on: before each collective, exchanges its fingerprint, which is its CallShape. Where they differ, every
   // rank throws CommError(mismatch) with all of them, and every later call throws CommError. What the exchange itself
   // calls on this backend is not compared.
-  void compare_calls(std::unique_ptr<FingerprintExchange> exchange);
+  void compare_calls(std::unique_ptr<FingerprintExchange> exchange) { exchange_ = std::move(exchange); }
 
   // The last collectives of this rank, without those of the exchange. It may outlive the backend.
   std::shared_ptr<FlightRecorder> recorder() const { return recorder_; }
@@ -59,6 +59,9 @@ class PluginBackend final : public CommBackend {
   Work barrier() override { return start(Kind::barrier, table_.barrier, {}); }
   Work reduce_scatter(const Collective& call) override {
     return start(Kind::reduce_scatter, table_.reduce_scatter, call);
+  }
+  Work exchange(const Exchange& call) override {
+    return start(Kind::exchange, capabilities().exchange ? table_.exchange : nullptr, call);
   }
   void async_error() override;
   void abort() noexcept override;
@@ -76,10 +79,13 @@ class PluginBackend final : public CommBackend {
   using Taken = std::array<std::array<uint32_t, kOpCount>, kDTypeCount>;
 
   static Taken taken_by(const Capabilities& capabilities, const std::string& algorithm);
-  Work start(Kind kind, ddprun_collective_fn function, const Collective& call);
+  // Call: Collective or Exchange.
+  template <class Function, class Call = Collective>
+  Work start(Kind kind, Function* function, const Call& call);
   Started& take_request();
   void record_end(const CallShape& shape, CallState state) noexcept;
-  ddprun_request* call_table(ddprun_collective_fn function, const CallShape& shape, const Collective& call);
+  template <class Function, class Call>
+  ddprun_request* call_table(Function* function, const CallShape& shape, const Call& call);
   void check_declared(const CallShape& shape) const;
   void compare(const CallShape& mine);
   // For a failure of no particular collective.

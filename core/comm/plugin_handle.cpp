@@ -22,7 +22,8 @@ std::mutex live_mutex;
 std::map<void (*)(), int> live;
 
 void count_live(const ddprun_comm_plugin& plugin, int more) {
-  if (plugin.struct_size < sizeof plugin || plugin.finish == nullptr) return;  // a shorter table is an older one
+  // A shorter table is an older one.
+  if (plugin.struct_size <= offsetof(ddprun_comm_plugin, finish) || plugin.finish == nullptr) return;
   const std::lock_guard lock(live_mutex);
   live[plugin.finish] += more;
 }

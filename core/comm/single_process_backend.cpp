@@ -8,8 +8,6 @@
 namespace ddprun::comm {
 namespace {
 
-constexpr uint32_t kAll = ~0U;
-
 class SingleProcessBackend final : public CommBackend {
  public:
   SingleProcessBackend()
@@ -20,14 +18,22 @@ class SingleProcessBackend final : public CommBackend {
                      .stream_ordered = true,
                      .alloc = false,
                      .reduce_scatter = true,
+                     .exchange = true,
                      .alloc_memory = Memory::host,
-                     .algorithms = {{"identity", kAll, kAll}}}) {}
+                     .algorithms = {{"identity", ~0U, ~0U}}}) {}
 
   Work allreduce(const Collective& call) override { return run(Kind::allreduce, call); }
   Work broadcast(const Collective& call) override { return run(Kind::broadcast, call); }
   Work allgather(const Collective& call) override { return run(Kind::allgather, call); }
   Work barrier() override { return run(Kind::barrier, {}); }
   Work reduce_scatter(const Collective& call) override { return run(Kind::reduce_scatter, call); }
+  Work exchange(const Exchange& call) override {
+    check(*this, shape_of(Kind::exchange, calls_ + 1, call), call);
+    const Block &from = call.send[0], &to = call.recv[0];
+    const DType bytes = DType::uint8;
+    return run(Kind::exchange,
+               {.send = from.data, .recv = to.data, .count = to.bytes, .dtype = bytes, .memory = call.memory});
+  }
   void abort() noexcept override { aborted_ = true; }
 
  private:

@@ -21,7 +21,7 @@ constexpr uint32_t kModelSize = offsetof(ddprun_model_plugin, destroy) + sizeof(
 constexpr uint32_t kDatasetSize = offsetof(ddprun_dataset_plugin, close) + sizeof(void (*)());
 // The fields that are the same in every version: struct_size and abi.
 constexpr uint32_t kHeadSize = 2 * sizeof(uint32_t);
-constexpr uint64_t kKnownCapabilities = (DDPRUN_CAP_REDUCE_SCATTER << 1) - 1;  // it is the last one
+constexpr uint64_t kKnownCapabilities = (DDPRUN_CAP_EXCHANGE << 1) - 1;  // it is the last one
 
 [[noreturn]] void refuse_abi(const File& file, uint32_t theirs, uint32_t ours) {
   refuse(file, "wrong ABI: the plugin has version " + std::to_string(theirs) + ", this ddprun takes version " +
@@ -127,10 +127,12 @@ void require_optional(const File& file, const ddprun_comm_plugin& table) {
   const bool waits_at_once = promises(DDPRUN_CAP_BLOCKING) || promises(DDPRUN_CAP_STREAM_ORDERED);
   const bool alloc = promises(DDPRUN_CAP_ALLOC) || table.free != nullptr;
   const bool free = promises(DDPRUN_CAP_ALLOC) || table.alloc != nullptr;
+  const bool has_exchange = table.struct_size > offsetof(ddprun_comm_plugin, exchange) && table.exchange != nullptr;
   require_set(file, {{"reduce_scatter", table.reduce_scatter != nullptr || !promises(DDPRUN_CAP_REDUCE_SCATTER)},
                      {"test", table.test != nullptr || waits_at_once},
                      {"alloc", table.alloc != nullptr || !alloc},
-                     {"free", table.free != nullptr || !free}});
+                     {"free", table.free != nullptr || !free},
+                     {"exchange", has_exchange || !promises(DDPRUN_CAP_EXCHANGE)}});
 }
 
 // Reads the entries one by one: the size of each says where the next begins.

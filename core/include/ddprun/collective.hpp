@@ -3,6 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+
+#include "ddprun/plugin/comm_plugin.h"
 
 namespace ddprun {
 
@@ -58,6 +61,17 @@ struct Collective {
   // What the data is: the index of a gradient bucket, or -1 for other data. Before data moves, ddprun compares it over
   // the ranks. This finds ranks that reduce buckets of the same shape in a different order. Backends ignore it.
   int64_t bucket = -1;
+};
+
+// `data` and `bytes` of one rank in an exchange.
+using Block = ddprun_block;
+
+// An exchange, as one rank calls it: send[i] goes to rank i and is only read, recv[i] comes from rank i. Both have
+// size() entries; comm_plugin.h has the rules. The arrays are the caller's again when the call returns.
+struct Exchange {
+  std::span<const Block> send, recv;
+  Memory memory = Memory::host;  // of all blocks
+  void* stream = nullptr;        // as in Collective
 };
 
 // How a collective was carried out. The backend owns the strings; they live as long as the backend.

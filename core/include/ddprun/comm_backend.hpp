@@ -36,6 +36,7 @@ struct Capabilities {
   bool stream_ordered = false;  // a collective is ordered on Collective::stream, as a CUDA kernel is
   bool alloc = false;           // allocate() returns memory that this backend moves faster than malloc's
   bool reduce_scatter = false;  // the optional collective is implemented
+  bool exchange = false;        // the same
   Memory alloc_memory = Memory::host;
   std::vector<AlgorithmInfo> algorithms;  // of allreduce
 };
@@ -148,10 +149,11 @@ class CommBackend {
   virtual Work broadcast(const Collective& call) = 0;
   virtual Work allgather(const Collective& call) = 0;
   virtual Work barrier() = 0;
-  // Optional, see capabilities().reduce_scatter.
+  // Optional, see capabilities().
   virtual Work reduce_scatter(const Collective&) {
     throw CommError(CommStatus::unsupported, "this backend has no reduce_scatter");
   }
+  virtual Work exchange(const Exchange&) { throw CommError(CommStatus::unsupported, "this backend has no exchange"); }
 
   // Optional, for backends whose collectives can fail after the call has returned. Throws what the next collective
   // would throw if the backend has failed or was aborted. Does not communicate and never blocks.

@@ -38,6 +38,12 @@ class StagedBackend final : public comm::ForwardingBackend {
         timeout_(timeout),
         side_(side_stream(device)) {}
 
+  // Never through other memory: `inner` refuses what it does not take.
+  Work exchange(const Exchange& what) override {
+    if (what.memory == Memory::cuda && !inner_->capabilities().stream_ordered) current_stream(device_).synchronize();
+    return inner_->exchange(what);
+  }
+
  private:
   Work start(Kind kind, const Collective& what) override {
     if (kind == Kind::barrier) return inner_->barrier();

@@ -4,7 +4,7 @@
  * `ddprun_comm_plugin`. This header needs neither C++ nor torch nor a particular compiler.
  *
  * Rules of the ABI boundary:
- *   - Every struct but ddprun_comm_option opens with its own size, and grows only at its end. Nobody reads or writes a
+ *   - Every struct but ddprun_comm_option and ddprun_block opens with its own size, and grows only at its end. Nobody reads or writes a
  *     field beyond struct_size.
  *   - What one side allocates, that side frees. Strings returned by a plugin stay valid as each function says.
  *   - No exception crosses. Every failure is a ddprun_status; its text is in last_error, that of create in host->error.
@@ -95,7 +95,8 @@ enum {
   DDPRUN_CAP_BLOCKING = 1 << 2,       /* a collective has ended, well or not, when its call returns */
   DDPRUN_CAP_STREAM_ORDERED = 1 << 3, /* a collective is ordered on ddprun_collective.stream, as CUDA work is */
   DDPRUN_CAP_ALLOC = 1 << 4,          /* alloc and free are set and give memory that moves faster than malloc's */
-  DDPRUN_CAP_REDUCE_SCATTER = 1 << 5  /* reduce_scatter is set */
+  DDPRUN_CAP_REDUCE_SCATTER = 1 << 5, /* reduce_scatter is set */
+  DDPRUN_CAP_EXCHANGE = 1 << 6        /* exchange is set */
 };
 
 /* Log levels for ddprun_comm_host.log. */
@@ -170,6 +171,25 @@ typedef struct ddprun_collective {
   void* stream; /* cudaStream_t for stream-ordered backends, else null */
 } ddprun_collective;
 
+/* Memory that goes to a rank, or where the data of a rank goes; of any alignment, and null only if bytes is 0. */
+typedef struct ddprun_block {
+  void* data;
+  uint64_t bytes;
+} ddprun_block;
+
+/* One exchange (MPI's Alltoallv). Both arrays have an entry for every rank, this one included: send[i] goes to rank i
+ * and is only read, recv[i] comes from rank i. It is the host's duty that both ranks name the same number of bytes, and
+ * that no block of recv overlaps another block. If the number is 0, neither of the two waits for the other: a rank
+ * whose blocks are all empty returns at once, and a rank that is missing is noticed only by those that send it data or
+ * get data from it. What is said of ddprun_collective holds here too, for the arrays as for the struct. */
+typedef struct ddprun_exchange {
+  uint32_t struct_size;
+  int32_t memory; /* DDPRUN_HOST or DDPRUN_CUDA, of all blocks */
+  const ddprun_block* send;
+  const ddprun_block* recv;
+  void* stream; /* as in ddprun_collective */
+} ddprun_exchange;
+
 /* What carried out a collective. The strings belong to the plugin and live as long as the communicator. */
 typedef struct ddprun_comm_execution {
   uint32_t struct_size;
@@ -243,6 +263,8 @@ typedef struct ddprun_comm_plugin {
    * by one thread, after the last destroy, if the rank has not failed; a communicator may have. It may wait for the
    * other ranks that have not failed. */
   void (*finish)(void);
+  /* (optional; set with DDPRUN_CAP_EXCHANGE) Starts it as the collectives above. */
+  ddprun_status (*exchange)(ddprun_comm*, const ddprun_exchange*, ddprun_request**);
 } ddprun_comm_plugin;
 
 #ifdef __cplusplus

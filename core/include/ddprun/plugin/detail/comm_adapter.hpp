@@ -15,6 +15,7 @@ ddprun_status start_collective(StartCollective start, ddprun_comm* comm, const d
 ddprun_status create_backend(MakeCommBackend* make, const CommPluginInfo& info, const ddprun_comm_host* host,
                              ddprun_comm** out);
 ddprun_status barrier(ddprun_comm* comm, const ddprun_collective*, ddprun_request** out);
+ddprun_status exchange(ddprun_comm* comm, const ddprun_exchange* given, ddprun_request** out);
 ddprun_status test(ddprun_comm* comm, ddprun_request* request, int32_t* done);
 ddprun_status wait(ddprun_comm* comm, ddprun_request* request, uint32_t timeout_ms, ddprun_comm_execution* execution);
 ddprun_status async_error(ddprun_comm* comm);
@@ -61,6 +62,7 @@ constexpr ddprun_comm_plugin comm_plugin() {
   table.abort = detail::abort;
   table.last_error = detail::last_error;
   if (has(DDPRUN_CAP_REDUCE_SCATTER)) table.reduce_scatter = detail::collective<&CommBackend::reduce_scatter>;
+  if (has(DDPRUN_CAP_EXCHANGE)) table.exchange = detail::exchange;
   if (!has(DDPRUN_CAP_BLOCKING)) table.test = detail::test;
   if (has(DDPRUN_CAP_STREAM_ORDERED)) table.async_error = detail::async_error;
   if (has(DDPRUN_CAP_ALLOC)) {

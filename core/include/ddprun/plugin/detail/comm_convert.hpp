@@ -25,6 +25,8 @@ static_assert(same(CommStatus::ok, DDPRUN_OK) && same(CommStatus::invalid, DDPRU
 
 ddprun_collective to_table(const Collective& call);
 Collective from_table(const ddprun_collective& call);
+ddprun_exchange to_table(const Exchange& call);
+Exchange from_table(const ddprun_exchange& call, int ranks);
 Capabilities capabilities_of(uint64_t declared, const ddprun_comm_algorithm* algorithms, uint32_t count);
 
 }  // namespace ddprun::detail
