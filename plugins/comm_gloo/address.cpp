@@ -9,8 +9,7 @@ namespace {
 // `named_by`: what names the interface, for errors.
 std::string address_of(const std::string& name, const std::string& named_by, const Host& host,
                        const std::vector<NetworkInterface>& interfaces) {
-  const auto found =
-      std::find_if(interfaces.begin(), interfaces.end(), [&](const NetworkInterface& one) { return one.name == name; });
+  const auto found = std::ranges::find(interfaces, name, &NetworkInterface::name);
   const char* const wrong = found == interfaces.end()  ? "there is no such interface"
                             : !found->is_up            ? "this interface is down"
                             : found->addresses.empty() ? "this interface has no address"
@@ -19,9 +18,7 @@ std::string address_of(const std::string& name, const std::string& named_by, con
     throw CommError(CommStatus::invalid,
                     named_by + " = \"" + name + "\": " + wrong + "; this host has " + list_of(interfaces));
   }
-  const bool has_it =
-      std::find(found->addresses.begin(), found->addresses.end(), host.address()) != found->addresses.end();
-  return has_it ? host.address() : found->addresses.front();
+  return std::ranges::count(found->addresses, host.address()) > 0 ? host.address() : found->addresses.front();
 }
 
 }  // namespace

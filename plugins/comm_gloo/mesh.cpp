@@ -133,7 +133,12 @@ Mesh::Mesh(const Host& host, const std::vector<host::Process>& processes)
   address_ = listening_address(host, are_here, network_interfaces());
   device_ = make_device(address_);
   try {
-    serve(host, connect(host, processes));
+    auto sockets = connect(host, processes);
+    for (const auto& socket : sockets) {
+      if (socket.get() >= 0) limit_waits(socket.get(), host.deadline());
+    }
+    largest_sent_.resize(sockets.size());
+    watchdog_.watch(std::move(sockets));
   } catch (const gloo::IoException& error) {
     const auto status = watchdog_.is_late() ? CommStatus::timeout : CommStatus::peer_lost;
     throw CommError(status, std::string("the ranks could not connect: ") + without_location(error.what()) +
@@ -151,7 +156,11 @@ std::vector<Descriptor> Mesh::connect(const Host& host, const std::vector<host::
   for (int attempt = 1;; ++attempt) {
     std::string problem;
     auto sockets = try_to_connect(host, processes, problem);
-    if (problem.empty()) make_synchronous(host);
+    // The last exchange must come after this: then a peer may leave, and Gloo's thread takes the end of an asynchronous
+    // connection for a failure.
+    for (int rank = 0; rank < host.size() && problem.empty(); ++rank) {
+      if (rank != host.rank()) pairs_->getPair(rank)->setSync(true, false);
+    }
     chunk_ = problem.empty() ? chunk_of(sockets) : 0;
     for (const std::string& theirs : host.allgather(std::to_string(chunk_))) {
       chunk_ = std::min<uint64_t>(chunk_, std::strtoull(theirs.c_str(), nullptr, 10));
@@ -217,20 +226,6 @@ void Mesh::connect_pairs(const Host& host, const std::vector<Address>& addresses
                                              " ms; this rank listens on " +
                                              with_interface(address_, network_interfaces()) + advice);
   }
-}
-
-void Mesh::make_synchronous(const Host& host) {
-  for (int rank = 0; rank < host.size(); ++rank) {
-    if (rank != host.rank()) pairs_->getPair(rank)->setSync(true, false);
-  }
-}
-
-void Mesh::serve(const Host& host, std::vector<Descriptor> sockets) {
-  for (const auto& socket : sockets) {
-    if (socket.get() >= 0) limit_waits(socket.get(), host.deadline());
-  }
-  largest_sent_.resize(sockets.size());
-  watchdog_.watch(std::move(sockets));
 }
 
 void Mesh::begin(const char* name) noexcept {

@@ -68,11 +68,6 @@ class Mesh {
   std::vector<Descriptor> try_to_connect(const Host& host, const std::vector<host::Process>& processes,
                                          std::string& problem);
   void connect_pairs(const Host& host, const std::vector<std::vector<char>>& addresses, std::string& problem);
-  // The last exchange of connect() must come after it: then a peer may leave, and Gloo's thread takes the end of an
-  // asynchronous connection for a failure.
-  void make_synchronous(const Host& host);
-  // After this, collectives may begin.
-  void serve(const Host& host, std::vector<Descriptor> sockets);
   template <class Body>
   void with_pair(int rank, Body&& body);
 

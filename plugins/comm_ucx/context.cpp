@@ -19,12 +19,8 @@ std::string from_environment(const char* name, const std::string& otherwise) {
 }
 
 bool names_any(std::string_view list, std::initializer_list<std::string_view> names) {
-  while (!list.empty()) {
-    const auto name = list.substr(0, list.find(','));
-    if (std::find(names.begin(), names.end(), name) != names.end()) return true;
-    list.remove_prefix(std::min(name.size() + 1, list.size()));
-  }
-  return false;
+  const auto listed = parse_list(list);
+  return std::ranges::find_first_of(listed, names) != listed.end();
 }
 
 void set(ucp_config_t* config, const char* name, const std::string& value) {

@@ -26,45 +26,26 @@ struct Number<BFloat16> {
 };
 
 // Integers are added and multiplied as unsigned ones, which wrap modulo 2^64 and so modulo smaller powers.
-template <class V>
-struct Wide {
-  using Type = uint64_t;
-};
-template <>
-struct Wide<float> {
-  using Type = float;
-};
-template <>
-struct Wide<double> {
-  using Type = double;
-};
-template <class V>
-using WideOf = typename Wide<V>::Type;
+auto wide(auto value) {
+  if constexpr (static_cast<decltype(value)>(0.5) != 0) {
+    return value;
+  } else {
+    return static_cast<uint64_t>(value);
+  }
+}
 
 struct Sum {
-  template <class V>
-  static V apply(V a, V b) {
-    return static_cast<V>(static_cast<WideOf<V>>(a) + static_cast<WideOf<V>>(b));
-  }
+  static auto apply(auto a, auto b) { return static_cast<decltype(a)>(wide(a) + wide(b)); }
 };
 struct Product {
-  template <class V>
-  static V apply(V a, V b) {
-    return static_cast<V>(static_cast<WideOf<V>>(a) * static_cast<WideOf<V>>(b));
-  }
+  static auto apply(auto a, auto b) { return static_cast<decltype(a)>(wide(a) * wide(b)); }
 };
 // a != a holds for a NaN: a NaN on either side is the result.
 struct Min {
-  template <class V>
-  static V apply(V a, V b) {
-    return a < b || a != a ? a : b;
-  }
+  static auto apply(auto a, auto b) { return a < b || a != a ? a : b; }
 };
 struct Max {
-  template <class V>
-  static V apply(V a, V b) {
-    return a > b || a != a ? a : b;
-  }
+  static auto apply(auto a, auto b) { return a > b || a != a ? a : b; }
 };
 
 template <class T, class Op>

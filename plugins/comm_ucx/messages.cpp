@@ -100,12 +100,10 @@ void Messages::greet() {
 void Messages::exchange(int label) {
   std::vector<Transfer> transfers;
   for (int rank = 0; rank < host_.size(); ++rank) {
+    if (rank == host_.rank()) continue;
     const Message message = {.peer = rank, .label = label, .bytes = 1};
-    if (rank != host_.rank()) transfers.push_back(receive(message, &active_from_[static_cast<std::size_t>(rank)]));
-  }
-  for (int rank = 0; rank < host_.size(); ++rank) {
-    const Message message = {.peer = rank, .label = label, .bytes = 1};
-    if (rank != host_.rank()) transfers.push_back(send(message, &active_to_[static_cast<std::size_t>(rank)]));
+    transfers.push_back(receive(message, &active_from_[static_cast<std::size_t>(rank)]));
+    transfers.push_back(send(message, &active_to_[static_cast<std::size_t>(rank)]));
   }
   for (auto& transfer : transfers) wait(transfer);
 }

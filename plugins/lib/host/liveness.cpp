@@ -70,10 +70,8 @@ bool Liveness::has_ended(int rank) const noexcept {
 }
 
 int Liveness::first_ended() const noexcept {
-  for (std::size_t rank = 0; rank < watches_.size(); ++rank) {
-    if (watches_[rank].has_ended()) return static_cast<int>(rank);
-  }
-  return -1;
+  const auto ended = std::ranges::find_if(watches_, &ProcessWatch::has_ended);
+  return ended == watches_.end() ? -1 : static_cast<int>(ended - watches_.begin());
 }
 
 }  // namespace ddprun::host

@@ -92,8 +92,7 @@ Silence::Silence(const Host& host, const std::vector<Process>& processes) {
 
 int Silence::leader_at(const std::string& address) const {
   for (std::size_t rank = 0; rank < addresses_.size(); ++rank) {
-    const auto& theirs = addresses_[rank];
-    if (std::find(theirs.begin(), theirs.end(), address) != theirs.end()) return leader_of_[rank];
+    if (std::ranges::count(addresses_[rank], address) > 0) return leader_of_[rank];
   }
   return -1;
 }

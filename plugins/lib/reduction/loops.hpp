@@ -80,35 +80,20 @@ auto wrapping(V values) {
 }
 
 struct Sum {
-  template <class V>
-  static V apply(V a, V b) {
-    return std::bit_cast<V>(wrapping(a) + wrapping(b));
-  }
+  static auto apply(auto a, auto b) { return std::bit_cast<decltype(a)>(wrapping(a) + wrapping(b)); }
 };
 struct Product {
-  template <class V>
-  static V apply(V a, V b) {
-    return std::bit_cast<V>(wrapping(a) * wrapping(b));
-  }
+  static auto apply(auto a, auto b) { return std::bit_cast<decltype(a)>(wrapping(a) * wrapping(b)); }
 };
 // a != a holds for a NaN: a NaN on either side is the result.
 struct Min {
-  template <class V>
-  static V apply(V a, V b) {
-    return ((a < b) | (a != a)) ? a : b;
-  }
+  static auto apply(auto a, auto b) { return ((a < b) | (a != a)) ? a : b; }
 };
 struct Max {
-  template <class V>
-  static V apply(V a, V b) {
-    return ((a > b) | (a != a)) ? a : b;
-  }
+  static auto apply(auto a, auto b) { return ((a > b) | (a != a)) ? a : b; }
 };
 struct Quotient {
-  template <class V, class Divisor>
-  static V apply(V values, Divisor divisor) {
-    return values / divisor;
-  }
+  static auto apply(auto values, auto divisor) { return values / divisor; }
 };
 
 template <class Op, class V, class B>

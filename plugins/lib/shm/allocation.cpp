@@ -107,9 +107,7 @@ Location Allocations::find(const void* data, uint64_t bytes) const noexcept {
 
 std::byte* Allocations::at(std::size_t member, const Location& location) const noexcept {
   const std::lock_guard lock(mutex_);
-  const auto entry =
-      std::lower_bound(entries_.begin(), entries_.end(), location.allocation,
-                       [](const Entry& candidate, uint64_t number) { return candidate.number < number; });
+  const auto entry = std::ranges::lower_bound(entries_, location.allocation, {}, &Entry::number);
   return (member == me_ ? entry->own->data() : entry->peers[member].data()) + location.offset;
 }
 

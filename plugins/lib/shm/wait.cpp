@@ -1,7 +1,5 @@
 #include "shm/wait.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <string>
 
@@ -34,10 +32,6 @@ void Waiter::relax() noexcept {
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
-}
-
-void Waiter::yield() noexcept {
-  sched_yield();
 }
 
 CommStatus Waiter::trouble(Clock::time_point now, int awaited) {

@@ -2,6 +2,8 @@
 // yields, then sleeps. The wait fails at the deadline, after an abort, and if the peer is gone.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -26,6 +28,7 @@ class Waiter {
   // message, and must live as long as the collective.
   void begin(const char* name) noexcept {
     name_ = name;
+    culprit_ = -1;
     deadline_.reset();
   }
 
@@ -45,7 +48,6 @@ class Waiter {
 
  private:
   static void relax() noexcept;
-  static void yield() noexcept;
   // CommStatus::ok, or the reason to end the wait now.
   CommStatus trouble(Clock::time_point now, int awaited);
   [[noreturn]] void fail(CommStatus status) const;
@@ -78,7 +80,7 @@ void Waiter::until(const Ready& ready, int awaited, const Sleep& sleep) {
       next_check = now + 10ms;
     }
     if (now - start < yields_) {
-      yield();
+      sched_yield();
     } else {
       sleep(std::chrono::nanoseconds(next_check - now));
     }

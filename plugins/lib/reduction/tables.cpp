@@ -3,6 +3,7 @@
 namespace ddprun::reduction {
 namespace {
 
+#if defined(__x86_64__)
 constexpr const Table* kTables[] = {&kAvx512, &kAvx2, &kPlain};
 
 std::size_t first_usable() {
@@ -11,6 +12,13 @@ std::size_t first_usable() {
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   return avx512 ? 0 : avx2 ? 1 : 2;
 }
+#else
+constexpr const Table* kTables[] = {&kPlain};
+
+std::size_t first_usable() {
+  return 0;
+}
+#endif
 
 }  // namespace
 
