@@ -62,6 +62,8 @@ void tree_broadcast(const Run& run, const Collective& call);
 void ring_allgather(const Run& run, const Collective& call);
 // Its first phase.
 void ring_reduce_scatter(const Run& run, const Collective& call);
+// Pair by pair (reduction/pairwise.hpp).
+void pairwise_exchange(const Run& run, const Exchange& call);
 // The barrier of Hensgen, Finkel and Manber, "Two algorithms for barrier synchronization", IJPP 17 (1988): in round k,
 // each rank sends to the rank 2^k above it, and waits for the rank 2^k below it.
 void dissemination_barrier(const Run& run);

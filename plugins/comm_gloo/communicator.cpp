@@ -159,6 +159,11 @@ Work GlooCommunicator::barrier() {
   return {*this, dissemination_};
 }
 
+Work GlooCommunicator::exchange(const Exchange& call) {
+  over_mesh("exchange", [&] { pairwise_exchange(all_ranks(), call); });
+  return {*this, pairwise_};
+}
+
 void GlooCommunicator::abort() noexcept {
   mesh_.abort();
   if (hierarchy_ != nullptr) hierarchy_->node().abort();

@@ -25,6 +25,7 @@ class GlooCommunicator final : public CommBackend {
   Work allgather(const Collective& call) override;
   Work reduce_scatter(const Collective& call) override;
   Work barrier() override;
+  Work exchange(const Exchange& call) override;
   void abort() noexcept override;
 
  private:
@@ -62,6 +63,7 @@ class GlooCommunicator final : public CommBackend {
   Request broadcast_{{"tree", "tcp"}};
   Request ring_{{"ring", "tcp"}};
   Request dissemination_{{"dissemination", "tcp"}};
+  Request pairwise_{{"pairwise", "tcp"}};
 };
 
 }  // namespace ddprun::gloo_backend

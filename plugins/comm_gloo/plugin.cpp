@@ -10,12 +10,11 @@ namespace {
 constexpr char kLibrary[] =
     "gloo " DDPRUN_TEXT(GLOO_VERSION_MAJOR) "." DDPRUN_TEXT(GLOO_VERSION_MINOR) "." DDPRUN_TEXT(GLOO_VERSION_PATCH);
 
-constexpr ddprun::CommPluginInfo kGloo = {"gloo",
-                                          "0.1.0",
-                                          kLibrary,
-                                          DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_REDUCE_SCATTER,
-                                          ddprun::gloo_backend::kAlgorithms,
-                                          ddprun::gloo_backend::kOptions};
+constexpr uint64_t kCapabilities =
+    DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_REDUCE_SCATTER | DDPRUN_CAP_EXCHANGE;
+
+constexpr ddprun::CommPluginInfo kGloo = {
+    "gloo", "0.1.0", kLibrary, kCapabilities, ddprun::gloo_backend::kAlgorithms, ddprun::gloo_backend::kOptions};
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 
 #include "algorithms.hpp"
 #include "exchange.hpp"
+#include "reduction/pairwise.hpp"
 #include "reduction/topology.hpp"
 
 namespace ddprun::gloo_backend {
@@ -103,6 +104,13 @@ void ring_reduce_scatter(const Run& run, const Collective& call) {
              [&](uint64_t at, uint64_t bytes) { reduction.receive(ring.previous(), to + at, mine + at, bytes); });
   }
   if (call.op == Op::avg) reduction::divide(call.recv, call.dtype, call.count, run.divisor);
+}
+
+void pairwise_exchange(const Run& run, const Exchange& call) {
+  const auto move = [&](int to, const Block& out, int from, const Block& in) {
+    exchange(run, {to, out.data, out.bytes}, from, static_cast<std::byte*>(in.data), in.bytes);
+  };
+  reduction::exchange_pairwise(run.rank, run.size, call, std::memcpy, move);
 }
 
 void dissemination_barrier(const Run& run) {

@@ -111,6 +111,20 @@ Work NcclCommunicator::reduce_scatter(const Collective& call) {
   });
 }
 
+// All blocks at once, this rank's own too. NCCL keeps an error of a call within a group for the end of the group.
+Work NcclCommunicator::exchange(const Exchange& call) {
+  const Collective group = {.count = 1, .stream = call.stream};
+  return start("exchange", Algorithm::nccl, group, [&](ncclComm_t comm, cudaStream_t stream) {
+    ncclGroupStart();
+    for (int rank = 0; rank < size(); ++rank) {
+      const Block &out = call.send[static_cast<std::size_t>(rank)], &in = call.recv[static_cast<std::size_t>(rank)];
+      if (out.bytes > 0) ncclSend(out.data, out.bytes, ncclUint8, rank, comm, stream);
+      if (in.bytes > 0) ncclRecv(in.data, in.bytes, ncclUint8, rank, comm, stream);
+    }
+    return ncclGroupEnd();
+  });
+}
+
 // Not on the caller's stream: a barrier synchronises the processes, so wait blocks.
 Work NcclCommunicator::barrier() {
   const OnDevice here(device_.ordinal);

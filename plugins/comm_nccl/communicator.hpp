@@ -21,6 +21,7 @@ class NcclCommunicator final : public CommBackend {
   Work allgather(const Collective& call) override;
   Work reduce_scatter(const Collective& call) override;
   Work barrier() override;
+  Work exchange(const Exchange& call) override;
   void abort() noexcept override { session_->abort(); }
 
   bool test(Request& request) override;

@@ -23,13 +23,10 @@ constexpr ddprun_option_spec kOptions[] = {
     flag_option("share_gpu", "false", "several ranks may use one GPU; for tests"),
 };
 
-constexpr CommPluginInfo kNccl = {
-    "nccl",
-    "0.1.0",
-    kLibrary,
-    DDPRUN_CAP_CUDA | DDPRUN_CAP_STREAM_ORDERED | DDPRUN_CAP_ALLOC | DDPRUN_CAP_REDUCE_SCATTER,
-    nccl_backend::kAlgorithms,
-    kOptions};
+constexpr uint64_t kCapabilities =
+    DDPRUN_CAP_CUDA | DDPRUN_CAP_STREAM_ORDERED | DDPRUN_CAP_ALLOC | DDPRUN_CAP_REDUCE_SCATTER | DDPRUN_CAP_EXCHANGE;
+
+constexpr CommPluginInfo kNccl = {"nccl", "0.1.0", kLibrary, kCapabilities, nccl_backend::kAlgorithms, kOptions};
 
 constexpr lazy::Library kBackend = DDPRUN_LAZY_LIBRARY(
     nccl, kNccl,

@@ -5,6 +5,8 @@
 namespace ddprun::shm_backend {
 namespace {
 
+using shm::Collectives, shm::Waiter;
+
 constexpr char kInstead[] = "; use comm.backend = \"ucx\" or \"gloo\"";
 
 // Throws CommError, the same on all ranks, if the ranks are on several hosts.
@@ -31,51 +33,52 @@ ShmCommunicator::ShmCommunicator(const Host& host)
   }
 }
 
-// Closing the group reports the failure to the peers: none of them waits for the deadline.
 template <class Body>
-void ShmCommunicator::run(const Body& body) {
+Work ShmCommunicator::run(const char* name, Request& by, const Body& body) {
   if (failure_) throw *failure_;
   try {
-    body();
+    group_.run(name, body);
   } catch (const CommError& failure) {
     // Thrown on all ranks alike, which can continue.
-    if (failure.status() == CommStatus::no_memory || failure.status() == CommStatus::unsupported) throw;
-    failure_ = failure;
-    group_.leave(failure.status() == CommStatus::peer_lost ? group_.culprit() : rank());
+    if (failure.status() != CommStatus::unsupported) failure_ = failure;
     throw;
   }
+  return {*this, by};
 }
 
 Work ShmCommunicator::allreduce(const Collective& call) {
   auto served = shm::Algorithm::staged;
-  run([&] { served = group_.allreduce(call, algorithm_); });
+  run("allreduce", staged_,
+      [&](Collectives& all, Waiter& waiter) { served = all.allreduce(call, algorithm_, waiter); });
   return {*this, served == shm::Algorithm::direct ? direct_ : staged_};
 }
 
 Work ShmCommunicator::broadcast(const Collective& call) {
-  if (call.count > 0) run([&] { group_.broadcast(call); });
-  return {*this, staged_};
+  const uint64_t bytes = call.count * size_of(call.dtype);
+  const auto root = static_cast<std::size_t>(call.root);
+  return run("broadcast", staged_,
+             [&](Collectives& all, Waiter& waiter) { all.broadcast(call.recv, bytes, root, waiter); });
 }
 
 Work ShmCommunicator::allgather(const Collective& call) {
-  if (call.count > 0) run([&] { group_.allgather(call); });
-  return {*this, staged_};
+  return run("allgather", staged_, [&](Collectives& all, Waiter& waiter) { all.allgather(call, waiter); });
 }
 
 Work ShmCommunicator::reduce_scatter(const Collective& call) {
-  if (call.count > 0) run([&] { group_.reduce_scatter(call); });
-  return {*this, staged_};
+  return run("reduce_scatter", staged_, [&](Collectives& all, Waiter& waiter) { all.reduce_scatter(call, waiter); });
 }
 
 Work ShmCommunicator::barrier() {
-  run([&] { group_.barrier(); });
-  return {*this, staged_};
+  return run("barrier", staged_, [](Collectives& all, Waiter& waiter) { all.barrier_of_all(waiter); });
+}
+
+Work ShmCommunicator::exchange(const Exchange& call) {
+  return run("exchange", pairwise_, [&](Collectives& all, Waiter& waiter) { all.exchange(call, waiter); });
 }
 
 std::shared_ptr<void> ShmCommunicator::allocate(std::size_t bytes) {
-  void* memory = nullptr;
-  run([&] { memory = group_.alloc(bytes); });
-  return {memory, [this](void* owned) { group_.free(owned); }};
+  if (failure_) throw *failure_;
+  return {group_.alloc(bytes), [this](void* owned) { group_.free(owned); }};
 }
 
 }  // namespace ddprun::shm_backend

@@ -20,19 +20,22 @@ class ShmCommunicator final : public CommBackend {
   Work allgather(const Collective& call) override;
   Work reduce_scatter(const Collective& call) override;
   Work barrier() override;
+  Work exchange(const Exchange& call) override;
   void abort() noexcept override { group_.abort(); }
   std::shared_ptr<void> allocate(std::size_t bytes) override;
 
  private:
-  // Runs body(), and keeps a failure after which the ranks cannot continue.
+  // Runs body(collectives, waiter) as a collective that `by` has carried out, and keeps a failure after which the ranks
+  // cannot continue.
   template <class Body>
-  void run(const Body& body);
+  Work run(const char* name, Request& by, const Body& body);
 
   const shm::Algorithm algorithm_;  // the requested one
   shm::Group group_;
   std::optional<CommError> failure_;  // the first
   Request direct_{{"direct", "memory"}};
   Request staged_{{"staged", "memory"}};
+  Request pairwise_{{"pairwise", "memory"}};
 };
 
 }  // namespace ddprun::shm_backend

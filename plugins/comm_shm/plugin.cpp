@@ -7,7 +7,8 @@ constexpr ddprun_comm_algorithm kAlgorithms[] = {
     ddprun::algorithm("staged", ddprun::kAllDtypes, ddprun::kAllOps),
 };
 constexpr ddprun::CommPluginInfo kShm = {
-    "shm", "0.1.0", "", DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_ALLOC | DDPRUN_CAP_REDUCE_SCATTER,
+    "shm", "0.1.0", "",
+    DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_ALLOC | DDPRUN_CAP_REDUCE_SCATTER | DDPRUN_CAP_EXCHANGE,
     kAlgorithms};
 
 }  // namespace

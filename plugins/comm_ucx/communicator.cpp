@@ -4,6 +4,7 @@
 #include <new>
 
 #include "gpu_space.hpp"
+#include "reduction/pairwise.hpp"
 
 namespace ddprun::ucx_backend {
 namespace {
@@ -206,6 +207,23 @@ Work UcxCommunicator::barrier() {
     run("barrier", nothing, [&](Schedule& schedule, MemorySpace&) { dissemination_barrier(group_, schedule); });
   }
   return {*this, dissemination_};
+}
+
+// Sends are confirmed, so that a rank that only sends is never more than one call ahead of its receivers.
+Work UcxCommunicator::exchange(const Exchange& call) {
+  const auto move = [&](int to, const Block& out, int from, const Block& in) {
+    Transfer arrived, sent;
+    if (in.bytes > 0) arrived = messages_.receive({from, 0, in.bytes, true}, in.data);
+    if (out.bytes > 0) sent = messages_.send({to, 0, out.bytes, true}, out.data);
+    messages_.wait(arrived);
+    messages_.wait(sent);
+  };
+  const Collective bytes = {.dtype = DType::uint8, .memory = call.memory};
+  run("exchange", bytes, [&](Schedule&, MemorySpace& space) {
+    const auto copy = [&](void* to, const void* from, std::size_t count) { space.copy(to, from, count); };
+    reduction::exchange_pairwise(group_.rank, group_.size, call, copy, move);
+  });
+  return {*this, pairwise_};
 }
 
 void UcxCommunicator::abort() noexcept {

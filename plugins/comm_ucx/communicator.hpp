@@ -29,6 +29,7 @@ class UcxCommunicator final : public CommBackend {
   Work allgather(const Collective& call) override;
   Work reduce_scatter(const Collective& call) override;
   Work barrier() override;
+  Work exchange(const Exchange& call) override;
   void abort() noexcept override;
   std::shared_ptr<void> allocate(std::size_t bytes) override;
 

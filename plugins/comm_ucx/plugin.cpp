@@ -15,7 +15,8 @@ constexpr char kLibrary[] = "ucx " DDPRUN_TEXT(UCP_API_MAJOR) "." DDPRUN_TEXT(UC
 
 // DDPRUN_UCX_CUDA: whether this build's UCX supports GPU memory.
 constexpr uint64_t kCapabilities = DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_ALLOC |
-                                   DDPRUN_CAP_REDUCE_SCATTER | (DDPRUN_UCX_CUDA ? DDPRUN_CAP_CUDA : 0);
+                                   DDPRUN_CAP_REDUCE_SCATTER | DDPRUN_CAP_EXCHANGE |
+                                   (DDPRUN_UCX_CUDA ? DDPRUN_CAP_CUDA : 0);
 
 constexpr CommPluginInfo kUcx = {
     "ucx", "0.1.0", kLibrary, kCapabilities, ucx_backend::kAlgorithms, ucx_backend::kOptions};

@@ -26,6 +26,12 @@ Reduce reduce_function(DType dtype, Op op);
 void reduce_all(void* const* to, int to_count, const void* const* from, int from_count, DType dtype, Op op,
                 std::size_t count);
 
+// Copies. Not memcpy: some versions of glibc's use "rep movsb", which is several times slower on some processors if
+// source and target have the same offset in a page, as those in shared memory often have.
+inline void move_bytes(void* to, const void* from, std::size_t bytes) {
+  reduce_all(&to, 1, &from, 1, DType::uint8, Op::sum, bytes);
+}
+
 // values[i] /= ranks, for the floating dtypes.
 void divide(void* values, DType dtype, std::size_t count, int ranks);
 

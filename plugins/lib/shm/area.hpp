@@ -21,6 +21,7 @@ namespace ddprun::shm {
 inline constexpr std::size_t kInline = 8 << 10;
 inline constexpr std::size_t kWhole = 128 << 10;
 inline constexpr std::size_t kChunk = 256 << 10;
+inline constexpr std::size_t kMostLanes = 256;
 
 // The collective that a rank was called for: equal on all ranks.
 struct Purpose {
@@ -39,6 +40,13 @@ struct Mailbox {
   alignas(64) std::byte data[kWhole];  // or the vector itself
 };
 
+// What the owner of an area and one other rank tell each other in exchanges: numbers of pieces, from 1.
+struct Lane {
+  alignas(kLine) Word sent;   // the last piece that is there for that rank
+  uint64_t left[2];           // bytes of the block from that piece on, by number % 2
+  alignas(kLine) Word taken;  // the last piece that the owner has taken from that rank
+};
+
 struct Area {
   alignas(kLine) std::atomic<uint32_t> sleepers{0};  // ranks that sleep on one of this rank's words
   alignas(kLine) std::atomic<int32_t> gone{0};       // 1 + the rank that made this one leave; 0: not left
@@ -46,6 +54,8 @@ struct Area {
   Mailbox mailboxes[2];
   alignas(4096) std::byte inputs[2][kChunk];
   std::byte outputs[2][kChunk];
+  Lane lanes[kMostLanes];                  // one for each other rank
+  alignas(4096) std::byte pieces[kChunk];  // two for each of them
 };
 
 }  // namespace ddprun::shm

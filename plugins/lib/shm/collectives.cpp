@@ -7,6 +7,9 @@
 #include "reduction/reduce.hpp"
 
 namespace ddprun::shm {
+
+using reduction::move_bytes;
+
 namespace {
 
 const std::byte* bytes_of(const void* data) {
@@ -16,12 +19,6 @@ std::byte* bytes_of(void* data) {
   return static_cast<std::byte*>(data);
 }
 
-// Not memcpy: some versions of glibc's use "rep movsb", which is several times slower on some processors if source and
-// target have the same offset in a page, as ours often have.
-void move_bytes(void* to, const void* from, uint64_t bytes) {
-  reduction::reduce_all(&to, 1, &from, 1, DType::uint8, Op::sum, bytes);
-}
-
 }  // namespace
 
 Collectives::Collectives(std::size_t me, std::vector<int> ranks, std::vector<Area*> areas, const SharedMemory& memory)
@@ -29,6 +26,8 @@ Collectives::Collectives(std::size_t me, std::vector<int> ranks, std::vector<Are
       ranks_(std::move(ranks)),
       areas_(std::move(areas)),
       memory_(memory),
+      sent_(areas_.size()),
+      taken_(areas_.size()),
       from_(areas_.size()),
       to_(areas_.size()) {}
 

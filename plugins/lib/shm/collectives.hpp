@@ -44,6 +44,11 @@ class Collectives {
   void allgather(const Collective& call, Waiter& waiter);
   void reduce_scatter(const Collective& call, Waiter& waiter);
   void barrier_of_all(Waiter& waiter);
+  // The arrays are by index in `ranks`. Throws CommStatus::mismatch on one rank if another one sends it another number
+  // of bytes; after that nothing may be called any more. Throws CommStatus::unsupported if there are too many ranks.
+  void exchange(const Exchange& call, Waiter& waiter);
+  // The rank that an exchange waits for; -1 outside of one.
+  int awaited() const noexcept { return awaited_; }
   // Copies at most kInline bytes of each rank into `all`, in rank order.
   void exchange(const void* mine, std::size_t bytes, void* all, Waiter& waiter);
 
@@ -58,6 +63,13 @@ class Collectives {
     uint64_t element;
     uint64_t slot;
   };
+
+  // Puts, or takes, the piece of a block that begins with this byte.
+  void put(std::size_t to, const Block& block, uint64_t at, Waiter& waiter);
+  void take(std::size_t from, const Block& block, uint64_t at, Waiter& waiter);
+  void wait(std::size_t member, Word& word, uint32_t number, Waiter& waiter);
+  uint64_t piece_bytes() const;
+  std::byte* piece(std::size_t owner, std::size_t other, uint32_t number) const;
 
   // Begins a collective. The caller fills in the returned mailbox; post_and_wait() posts it and waits for all others.
   Mailbox& begin(const Purpose& purpose);
@@ -88,6 +100,8 @@ class Collectives {
   const SharedMemory& memory_;
   uint32_t collectives_ = 0;  // so far
   uint32_t steps_ = 0;
+  std::vector<uint32_t> sent_, taken_;  // pieces, by index
+  int awaited_ = -1;
   bool to_first_ = false;          // the current call is reduce_to_first
   std::vector<const void*> from_;  // kept between calls for their memory
   std::vector<void*> to_;

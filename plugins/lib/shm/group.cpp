@@ -53,53 +53,6 @@ Group::~Group() {
   leave(rank_);
 }
 
-template <class Body>
-void Group::guarded(const char* name, const Body& body) {
-  waiter_->begin(name);
-  try {
-    body();
-  } catch (const CommError& failure) {
-    const auto status = failure.status();
-    const bool on_all_alike =
-        status == CommStatus::mismatch || status == CommStatus::no_memory || status == CommStatus::unsupported;
-    if (!on_all_alike) leave(waiter_->culprit() >= 0 ? waiter_->culprit() : rank_);
-    throw;
-  }
-}
-
-Algorithm Group::allreduce(const Collective& call, Algorithm asked) {
-  Algorithm served = asked;
-  guarded("allreduce", [&] { served = collectives_->allreduce(call, asked, *waiter_); });
-  return served;
-}
-
-void Group::reduce_to_first(const Collective& call) {
-  guarded("allreduce", [&] { collectives_->reduce_to_first(call, *waiter_); });
-}
-
-void Group::spread(void* data, uint64_t bytes, int root) {
-  const auto index = std::find(ranks_.begin(), ranks_.end(), root) - ranks_.begin();
-  guarded("allreduce", [&] { collectives_->broadcast(data, bytes, static_cast<std::size_t>(index), *waiter_); });
-}
-
-void Group::broadcast(const Collective& call) {
-  const auto index = std::find(ranks_.begin(), ranks_.end(), call.root) - ranks_.begin();
-  const uint64_t bytes = call.count * size_of(call.dtype);
-  guarded("broadcast", [&] { collectives_->broadcast(call.recv, bytes, static_cast<std::size_t>(index), *waiter_); });
-}
-
-void Group::allgather(const Collective& call) {
-  guarded("allgather", [&] { collectives_->allgather(call, *waiter_); });
-}
-
-void Group::reduce_scatter(const Collective& call) {
-  guarded("reduce_scatter", [&] { collectives_->reduce_scatter(call, *waiter_); });
-}
-
-void Group::barrier() {
-  guarded("barrier", [&] { collectives_->barrier_of_all(*waiter_); });
-}
-
 void* Group::alloc(uint64_t bytes) {
   void* memory = nullptr;
   guarded("alloc", [&] {
@@ -122,14 +75,15 @@ void Group::abort() noexcept {
 
 // First the rank that a failed peer blames: the failed peer's own process may have ended since.
 int Group::missing() const {
+  const int awaited = collectives_ != nullptr ? collectives_->awaited() : -1;
   int left = -1;
   for (std::size_t index = 0; index < areas_.size(); ++index) {
     if (index == me_ || areas_[index] == nullptr) continue;
     const int cause = areas_[index]->gone.load(std::memory_order_acquire) - 1;
     if (cause >= 0 && cause != rank_ && cause != ranks_[index]) return cause;
-    if (cause >= 0) left = ranks_[index];
+    if (cause >= 0 && (awaited < 0 || awaited == ranks_[index])) left = ranks_[index];
   }
-  const int dead = liveness_.first_ended();
+  const int dead = awaited < 0 ? liveness_.first_ended() : liveness_.has_ended(awaited) ? awaited : -1;
   return dead >= 0 ? dead : left;
 }
 

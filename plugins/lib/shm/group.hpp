@@ -31,20 +31,13 @@ class Group {
   // Why the group is unusable: one line.
   const std::string& why_not() const noexcept { return why_not_; }
 
-  // Reduces over the ranks of this host (Op::avg: divided by their number) and returns the algorithm that served. Needs
-  // is_usable(). Throws what Waiter::until throws, after which only abort, free and the destructor may be called;
-  // CommStatus::mismatch if the ranks' counts, dtypes or ops differ; and what Collectives::allreduce throws.
-  Algorithm allreduce(const Collective& call, Algorithm asked);
-  // The first and the last phase of an allreduce over several hosts. Both need is_usable(), and throw as allreduce
-  // does. reduce_to_first(): as allreduce, but only the first of ranks() gets the result. spread(): copies the data of
-  // one rank of this host (`root`, its number in the whole group) to the others of the host.
-  void reduce_to_first(const Collective& call);
-  void spread(void* data, uint64_t bytes, int root);
-  // As in the C table, if all ranks are on this host. Need is_usable(); throw as allreduce does.
-  void broadcast(const Collective& call);
-  void allgather(const Collective& call);
-  void reduce_scatter(const Collective& call);
-  void barrier();
+  // Runs body(collectives, waiter), a collective of the ranks of this host, which errors call `name`. Needs
+  // is_usable(). Throws what Waiter::until throws, after which only abort, free and the destructor may be called, and
+  // what Collectives throws.
+  template <class Body>
+  void run(const char* name, const Body& body) {
+    guarded(name, [&] { body(*collectives_, *waiter_); });
+  }
 
   // As in the C table: page-aligned. All ranks of the host map it if is_usable(), else only this rank. Throws
   // CommStatus::no_memory, on all ranks of the host alike.
@@ -62,10 +55,20 @@ class Group {
  private:
   // Maps the peers' areas. Throws CommError.
   void connect(const std::vector<SegmentKey>& areas);
-  // Runs body(). Reports a failure to the peers if this rank cannot continue after it.
+  // Runs body(). Leaves after a failure, unless all ranks have it and can continue.
   template <class Body>
-  void guarded(const char* name, const Body& body);
-  // A rank that will not come any more, or -1: a peer blames it, it has died, or it has left.
+  void guarded(const char* name, const Body& body) {
+    waiter_->begin(name);
+    try {
+      body();
+    } catch (const CommError& failure) {
+      if (failure.status() == CommStatus::no_memory || failure.status() == CommStatus::unsupported) throw;
+      leave(waiter_->culprit() >= 0 ? waiter_->culprit() : rank_);
+      throw;
+    }
+  }
+  // A rank that will not come any more, or -1: a peer blames it, it has died, or it has left. In an exchange, all but
+  // the rank that is waited for may leave, or end.
   int missing() const;
 
   int rank_;

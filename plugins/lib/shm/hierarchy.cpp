@@ -35,16 +35,11 @@ void Hierarchy::require_usable(const std::string& others) const {
                                                node_.why_not() + "; use " + others);
 }
 
-void Hierarchy::reduce_here(Collective part) {
-  if (part.op == Op::avg) part.op = Op::sum;  // the leaders divide
-  node_.reduce_to_first(part);
-}
-
 void Hierarchy::allreduce(const Collective& call, const Between& between) {
   has_failed_between_ = false;
   if (leaders_.size() == 1 || call.count == 0) {
-    node_.allreduce(call, Algorithm::automatic);
-    return;
+    return node_.run("allreduce",
+                     [&](Collectives& all, Waiter& waiter) { all.allreduce(call, Algorithm::automatic, waiter); });
   }
   const uint64_t element = size_of(call.dtype), most = kPart / element;
   const std::size_t parts = (call.count + most - 1) / most;
@@ -59,7 +54,9 @@ void Hierarchy::allreduce(const Collective& call, const Between& between) {
 
   std::vector<std::shared_future<void>> begun;  // the parts between the hosts, each after the one before
   const auto begin = [&](std::size_t number) {
-    reduce_here(part(number));
+    Collective here = part(number);
+    if (here.op == Op::avg) here.op = Op::sum;  // the leaders divide
+    node_.run("allreduce", [&](Collectives& all, Waiter& waiter) { all.reduce_to_first(here, waiter); });
     Collective reduced = part(number);
     reduced.send = reduced.recv;
     const auto run = [&between, reduced, before = number > 0 ? begun.back() : std::shared_future<void>()] {
@@ -82,7 +79,9 @@ void Hierarchy::allreduce(const Collective& call, const Between& between) {
       throw;
     }
     const Collective complete = part(number);
-    node_.spread(complete.recv, complete.count * element, node_.ranks().front());
+    node_.run("allreduce", [&](Collectives& all, Waiter& waiter) {
+      all.broadcast(complete.recv, complete.count * element, 0, waiter);
+    });
   };
   try {
     begin(0);

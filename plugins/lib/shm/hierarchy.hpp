@@ -63,15 +63,13 @@ class Hierarchy {
 
   // Collective; requires is_usable(). call.send and call.recv hold call.count elements each, in the host's
   // memory; they may be the same memory. The caller owns them. call.op and call.dtype: what Group::allreduce takes.
-  // Throws what Group::reduce_to_first, Group::spread and between.allreduce throw, and CommError (internal) if no
+  // Throws what Group::run and between.allreduce throw, and CommError (internal) if no
   // thread can be started. After a throw, has_failed_between() is true if the failure was between the hosts, or if no
   // thread could be started. When it returns or throws, no call of `between` is running.
   void allreduce(const Collective& call, const Between& between);
   bool has_failed_between() const noexcept { return has_failed_between_; }
 
  private:
-  void reduce_here(Collective part);
-
   const int rank_;
   const std::vector<int> leaders_;
   Group node_;

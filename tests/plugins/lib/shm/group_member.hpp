@@ -28,7 +28,10 @@ class GroupMember {
 
   shm::Algorithm allreduce(DType dtype, Op op, const void* send, void* recv, std::size_t count,
                            shm::Algorithm algorithm = shm::Algorithm::automatic) {
-    return group_->allreduce(allreduce_of(dtype, op, send, recv, count), algorithm);
+    group_->run("allreduce", [&](shm::Collectives& all, shm::Waiter& waiter) {
+      algorithm = all.allreduce(allreduce_of(dtype, op, send, recv, count), algorithm, waiter);
+    });
+    return algorithm;
   }
 
  private:

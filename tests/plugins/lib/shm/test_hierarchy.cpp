@@ -125,7 +125,9 @@ TEST_CASE("a failure within a host ends the part that is being reduced between t
     std::vector<float> values(kSeveralParts, 1);
     if (rank.rank() % 2 == 1) {  // takes part in the first part only
       const auto first = allreduce_of(DType::float32, Op::sum, values.data(), values.data(), (4 << 20) / sizeof(float));
-      member.hierarchy().node().reduce_to_first(first);
+      member.hierarchy().node().run("allreduce", [&](ddprun::shm::Collectives& all, ddprun::shm::Waiter& waiter) {
+        all.reduce_to_first(first, waiter);
+      });
       member.hierarchy().node().leave(rank.rank());
     } else {
       std::atomic<bool> aborted{false};

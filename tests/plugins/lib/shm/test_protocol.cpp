@@ -110,6 +110,30 @@ void check_reduce_scatter(Collectives& collectives, Rank& rank, Waiter& waiter, 
   }
 }
 
+// Sizes of their own for each pair and round: some empty, some of several pieces.
+void check_exchange(Collectives& collectives, Rank& rank, Waiter& waiter, int round) {
+  const auto bytes = [&](int from, int to) {
+    return static_cast<std::size_t>((from * 7 + to * 3 + round) % 4) * kChunk / 3 + static_cast<std::size_t>(round % 2);
+  };
+  const auto value = [&](int from, int to) { return static_cast<std::byte>(from * 16 + to + round); };
+  std::vector<std::vector<std::byte>> memory;
+  std::vector<ddprun::Block> send, recv;
+  for (int peer = 0; peer < rank.size(); ++peer) {
+    auto& out = memory.emplace_back(bytes(rank.rank(), peer), value(rank.rank(), peer));
+    send.push_back({out.data(), out.size()});
+    auto& in = memory.emplace_back(bytes(peer, rank.rank()));
+    recv.push_back({in.data(), in.size()});
+  }
+  waiter.begin("exchange");
+  collectives.exchange(ddprun::Exchange{send, recv}, waiter);
+  for (int peer = 0; peer < rank.size(); ++peer) {
+    const auto& in = memory[static_cast<std::size_t>(2 * peer + 1)];
+    if (std::count(in.begin(), in.end(), value(peer, rank.rank())) != std::ssize(in)) {
+      throw std::runtime_error("exchange from " + std::to_string(peer));
+    }
+  }
+}
+
 // The vectors of the first rank are overwritten at once: a rank that still reads them gets wrong values.
 void check_reduce_to_first(Collectives& collectives, Rank& rank, Waiter& waiter, int round, int32_t* send,
                            int32_t* recv, std::size_t count) {
@@ -175,6 +199,7 @@ void run(Shared& shared, Rank& rank, int rounds) {
     check_reduce_to_first(collectives, rank, waiter, round, send, recv, count);
     check_allgather(collectives, rank, waiter, round);
     check_reduce_scatter(collectives, rank, waiter, round);
+    check_exchange(collectives, rank, waiter, round);
     collectives.barrier_of_all(waiter);
   }
   rank.meet();
