@@ -177,6 +177,7 @@ class Collectives {
       for (const bool in_place : {false, true}) {
         add("auto", {.kind = Kind::allgather, .dtype = dtype, .in_place = in_place}, count);
       }
+      if (settings_.capabilities.exchange) add("auto", {.kind = Kind::exchange, .dtype = dtype}, count);
       add_broadcasts("auto", dtype, count);
     }
     if (!settings_.large && dtype != common_dtype(settings_, "auto")) return;

@@ -36,6 +36,7 @@ void copies_the_call(Context& context) {
   constexpr std::size_t kCount = 1'000;
   constexpr unsigned char kPattern = 0x5A;
   for (const TestCall& what : all_kinds(context, kCount)) {
+    if (what.kind == Kind::exchange) continue;  // another struct
     const std::size_t bytes = kCount * size_of(what.dtype) * static_cast<std::size_t>(context.size());
     std::vector<unsigned char> other_send(bytes), other_recv(bytes, kPattern);
     spy::change_after_call([&](ddprun_collective& call) {
@@ -57,11 +58,11 @@ void only_reads_send(Context& context) {
     for (const TestCall& what : all_kinds(context, count)) {
       if (what.kind == Kind::broadcast) continue;  // it has no send
       const std::size_t size = static_cast<std::size_t>(context.size()), bytes = count * size_of(what.dtype);
-      const PageEnd send(bytes * (what.kind == Kind::reduce_scatter ? size : 1));
-      Guarded recv(bytes * (what.kind == Kind::allgather ? size : 1), size_of(what.dtype));
+      const PageEnd send(bytes * (sends_blocks(what.kind) ? size : 1));
+      Guarded recv(bytes * (gets_blocks(what.kind) ? size : 1), size_of(what.dtype));
       send.forbid_writing();
-      context.wait(comm::start(context.shared(), what.kind,
-                               context.memory().call(send.data(), recv.data(), count, what.dtype, what.op)));
+      context.wait(start_call(context.shared(), what.kind,
+                              context.memory().call(send.data(), recv.data(), count, what.dtype, what.op)));
     }
   }
 }
@@ -107,7 +108,7 @@ void returns_buffers_after_failure(Context& context) {
 // The last rank comes later than the others: until then no request may be done.
 void test_is_true(Context& context) {
   CommBackend& backend = context.shared();  // all ranks join it here
-  Reduced vector(context, common_call(context.settings(), "auto", 1'000));
+  Buffers vector(context, common_call(context.settings(), "auto", 1'000));
   vector.fill(3);
   std::unique_ptr<Work> work;
   bool early = false;

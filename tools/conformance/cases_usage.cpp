@@ -13,12 +13,11 @@ namespace {
 
 // A float reduction and a byte movement that every backend supports; several cases mix them.
 std::vector<TestCall> mixed_calls(const Settings& settings, const std::string& algorithm, int size, int rounds) {
-  const Kind last = settings.capabilities.reduce_scatter ? Kind::reduce_scatter : Kind::allreduce;
-  const Kind kinds[] = {Kind::allreduce, Kind::broadcast, Kind::allreduce, Kind::allgather, last};
+  const auto kinds = calls_of_each_kind(settings, common_call(settings, algorithm, 0));
   std::vector<TestCall> calls;
   for (int round = 0; round < rounds; ++round) {
-    TestCall& what = calls.emplace_back(common_call(settings, algorithm, static_cast<std::size_t>(round * 37 % 211)));
-    what.kind = kinds[round % 5];
+    TestCall& what = calls.emplace_back(kinds[static_cast<std::size_t>(round) % kinds.size()]);
+    what.count = static_cast<std::size_t>(round * 37 % 211);
     what.root = round % size;
     what.in_place = round % 2 == 1;
   }
@@ -59,7 +58,7 @@ void many_small(Context& context) {
 
 void several_under_way(Context& context) {
   auto& backend = context.shared();
-  std::deque<Reduced> vectors;
+  std::deque<Buffers> vectors;
   std::vector<Work> works;
   for (uint64_t i = 0; i < 4; ++i) {
     vectors.emplace_back(context, common_call(context.settings(), "auto", 5000)).fill(i);
@@ -97,7 +96,7 @@ void null_when_empty(Context& context) {
   auto& backend = context.shared();
   for (const TestCall& what : calls_of_each_kind(context.settings(), common_call(context.settings(), "auto", 0))) {
     const Collective nothing = context.memory().call(nullptr, nullptr, 0, what.dtype, what.op);
-    context.wait(comm::start(backend, what.kind, nothing));
+    context.wait(start_call(backend, what.kind, nothing));
   }
 }
 
@@ -107,7 +106,7 @@ void refuses_undeclared(Context& context) {
     for (const DType dtype : kDTypes) {
       for (const Op op : kOps) {
         if (takes(context.settings(), algorithm, dtype, op)) continue;
-        const Reduced vector(context, {.dtype = dtype, .op = op, .count = 1});
+        const Buffers vector(context, {.dtype = dtype, .op = op, .count = 1, .in_place = true});
         context.judge(must_refuse(algorithm + " allreduce " + name_of(op) + " of " + name_of(dtype),
                                   [&] { vector.run(backend); }));
       }
@@ -133,7 +132,7 @@ void repeats(Context& context, const std::string& algorithm, Kind kind) {
     for (int run = 0; run < 5; ++run) {
       Buffer recv(context.memory(), what.count * size_of(what.dtype));
       context.wait(
-          comm::start(*backend, kind, context.memory().call(send.at(0), recv.at(0), what.count, what.dtype, what.op)));
+          start_call(*backend, kind, context.memory().call(send.at(0), recv.at(0), what.count, what.dtype, what.op)));
       recv.get();
       if (first.empty()) first = recv.copy();
       if (!recv.holds(first)) context.fail("run " + std::to_string(joined * 5 + run) + " differs from the first");
@@ -166,10 +165,11 @@ std::vector<std::string> algorithms_from_alloc(const Settings& settings) {
 void allocated_memory(Context& context, const std::string& algorithm) {
   auto& backend = context.shared(algorithm);
   for (const std::size_t count : {std::size_t{1}, std::size_t{100'000}}) {
-    const TestCall what = common_call(context.settings(), "auto", count);
+    TestCall what = common_call(context.settings(), "auto", count);
+    what.in_place = true;
     auto memory = backend.allocate(count * size_of(what.dtype));
     if (reinterpret_cast<std::uintptr_t>(memory.get()) % 4096 != 0) context.fail("the memory is not page-aligned");
-    Reduced vector(context, what, memory.get());
+    Buffers vector(context, what, memory.get());
     vector.fill(9);
     const auto served = vector.run(backend);
     if (algorithm != "auto" && served.algorithm != algorithm) {
@@ -178,7 +178,7 @@ void allocated_memory(Context& context, const std::string& algorithm) {
     context.judge(vector.fault());
     std::thread([&] { memory.reset(); }).join();  // any thread may free it
     if (algorithm == "auto") continue;
-    const Reduced other(context, what);
+    const Buffers other(context, what);
     context.judge(must_refuse(algorithm + " allreduce of memory that is not from alloc", [&] { other.run(backend); }));
   }
 }

@@ -20,82 +20,6 @@ std::shared_ptr<void> reused_memory(const tools::BufferMemory& memory, std::size
   return {own.get(), [into = pool, size, own](void*) { into->emplace(size, own); }};
 }
 
-// The buffers of a collective on one rank, and their content before it. In place, the first one holds both.
-class Buffers {
- public:
-  Buffers(const tools::BufferMemory& memory, const TestCall& what, int rank, int size)
-      : what_(what),
-        block_(static_cast<std::size_t>(rank) * block_bytes()),
-        send_bytes_(block_bytes() * (what.kind == Kind::reduce_scatter ? size : 1)),
-        recv_bytes_(block_bytes() * (what.kind == Kind::allgather ? size : 1)),
-        first_(memory, what.in_place ? std::max(send_bytes_, recv_bytes_) : send_bytes_, shift()),
-        second_(memory, what.in_place ? 0 : recv_bytes_, shift()) {}
-
-  std::size_t send_count() const { return send_bytes_ / size_of(what_.dtype); }
-  std::size_t recv_count() const { return recv_bytes() / size_of(what_.dtype); }
-  std::size_t recv_bytes() const { return recv_bytes_; }
-  unsigned char* send() { return first_.data() + send_at(); }
-  unsigned char* recv() { return (what_.in_place ? first_ : second_).data() + recv_at(); }
-
-  // The same buffers, for a backend.
-  void* send_memory() const { return first_.at(send_at()); }
-  void* recv_memory() const { return (what_.in_place ? first_ : second_).at(recv_at()); }
-
-  // To be called before the collective, and after it.
-  void put() {
-    before_ = first_.copy();
-    first_.put();
-    second_.put();
-  }
-  void get() {
-    first_.get();
-    second_.get();
-  }
-  // Fills both with other numbers, and later says whether something else has written there.
-  void overwrite() {
-    for (Buffer* one : {&first_, &second_}) std::fill_n(one->data(), one->bytes(), kOther);
-    put();
-    other_ = second_.copy();
-  }
-  std::string fault_after_overwrite() {
-    get();
-    return first_.holds(before_) && second_.holds(other_) ? "" : "wrote into a buffer after wait had returned";
-  }
-  std::string fault() const {
-    if (!first_.intact() || !second_.intact()) return "wrote outside the buffers";
-    if (!what_.in_place && !first_.holds(before_)) return "changed send";
-    if (what_.in_place && what_.kind == Kind::reduce_scatter && !holds_other_blocks()) {
-      return "changed a block of send that is not recv";
-    }
-    return "";
-  }
-
- private:
-  bool holds_other_blocks() const {
-    auto now = first_.copy();
-    const auto own = static_cast<std::ptrdiff_t>(block_);
-    std::copy_n(before_.begin() + own, block_bytes(), now.begin() + own);
-    return now == before_;
-  }
-
-  static constexpr unsigned char kOther = 0x3C;
-
-  std::size_t block_bytes() const { return what_.count * size_of(what_.dtype); }
-  // Out of place, both start one element after a cache line.
-  std::size_t shift() const { return what_.in_place ? 0 : size_of(what_.dtype); }
-  std::size_t send_at() const { return what_.in_place && what_.kind == Kind::allgather ? block_ : 0; }
-  std::size_t recv_at() const { return what_.in_place && what_.kind == Kind::reduce_scatter ? block_ : 0; }
-
-  TestCall what_;
-  std::size_t block_;  // where this rank's block begins
-  std::size_t send_bytes_;
-  std::size_t recv_bytes_;
-  Buffer first_;
-  Buffer second_;
-  std::vector<unsigned char> before_;
-  std::vector<unsigned char> other_;
-};
-
 // If all ranks hold the same bits, the ranks divide the check of a large result: each checks
 // every `stride`-th element, starting at its own rank.
 constexpr std::size_t kShared = 1000;
@@ -107,19 +31,14 @@ Expected expected_at(const TestCall& what, uint64_t seed, int rank, int size, st
     case Kind::reduce_scatter: {
       return reduce(what.dtype, what.op, seed, size, static_cast<std::size_t>(rank) * what.count + index);
     }
-    case Kind::allgather: {
+    case Kind::allgather:
+    case Kind::exchange: {
       const int from = static_cast<int>(index / what.count);
-      return {contribution(what.dtype, what.op, seed, from, index % what.count), 0};
+      const std::size_t first = what.kind == Kind::exchange ? static_cast<std::size_t>(rank) * what.count : 0;
+      return {contribution(what.dtype, what.op, seed, from, first + index % what.count), 0};
     }
     default: return {contribution(what.dtype, what.op, seed, what.root, index), 0};
   }
-}
-
-Work start(Context& context, CommBackend& backend, const TestCall& what, Buffers& buffers) {
-  Collective call =
-      context.memory().call(buffers.send_memory(), buffers.recv_memory(), what.count, what.dtype, what.op);
-  call.root = what.root;
-  return comm::start(backend, what.kind, call);
 }
 
 // `recv`: the result on this rank. It checks every `stride`-th element from `first` on.
@@ -139,6 +58,12 @@ std::string fault_of(Context& context, const TestCall& what, uint64_t seed, cons
   return text + "; wrong are " + std::to_string(wrong) + " of " + std::to_string(checked) + " elements";
 }
 
+// In the only form that its kind has: a broadcast has one buffer, an exchange two.
+TestCall in_form(TestCall what) {
+  what.in_place = what.kind == Kind::broadcast || (what.in_place && what.kind != Kind::exchange);
+  return what;
+}
+
 }  // namespace
 
 TestCall common_call(const Settings& settings, const std::string& algorithm, std::size_t count) {
@@ -147,8 +72,13 @@ TestCall common_call(const Settings& settings, const std::string& algorithm, std
 
 std::vector<TestCall> calls_of_each_kind(const Settings& settings, const TestCall& like) {
   std::vector<TestCall> calls;
-  for (const Kind kind : {Kind::allreduce, Kind::broadcast, Kind::allgather, Kind::reduce_scatter}) {
-    if (kind == Kind::reduce_scatter && !settings.capabilities.reduce_scatter) continue;
+  const Capabilities& can = settings.capabilities;
+  for (const auto& [kind, has] : {std::pair(Kind::allreduce, true),
+                                  {Kind::broadcast, true},
+                                  {Kind::allgather, true},
+                                  {Kind::reduce_scatter, can.reduce_scatter},
+                                  {Kind::exchange, can.exchange}}) {
+    if (!has) continue;
     calls.push_back(like);
     calls.back().kind = kind;
   }
@@ -167,71 +97,113 @@ Buffer::Buffer(const tools::BufferMemory& memory, std::size_t bytes, std::size_t
   image_ = static_cast<unsigned char*>(on_gpu_.get()) + reinterpret_cast<std::uintptr_t>(whole()) % kLine + margin_;
 }
 
-Reduced::Reduced(Context& context, const TestCall& what, void* own)
-    : context_(context), what_(what), buffer_(context.memory(), what.count * size_of(what.dtype), 0, own) {}
+Buffers::Buffers(Context& context, const TestCall& what, void* own)
+    : context_(context),
+      what_(in_form(what)),
+      block_(static_cast<std::size_t>(context.rank()) * block_bytes()),
+      send_bytes_(block_bytes() * (sends_blocks(what.kind) ? static_cast<std::size_t>(context.size()) : 1)),
+      recv_bytes_(block_bytes() * (gets_blocks(what.kind) ? static_cast<std::size_t>(context.size()) : 1)),
+      first_(context.memory(), what_.in_place ? std::max(send_bytes_, recv_bytes_) : send_bytes_, shift(), own),
+      second_(context.memory(), what_.in_place ? 0 : recv_bytes_, shift()) {}
 
-void Reduced::fill(uint64_t seed) {
+void Buffers::put() {
+  before_ = first_.copy();
+  first_.put();
+  second_.put();
+}
+
+void Buffers::fill(uint64_t seed) {
   seed_ = seed;
-  conformance::fill(what_.dtype, what_.op, seed, context_.rank(), 0, what_.count, buffer_.data());
-  buffer_.put();
+  if (what_.kind != Kind::broadcast || context_.rank() == what_.root) {
+    conformance::fill(what_.dtype, what_.op, seed, context_.rank(), 0, send_bytes_ / size_of(what_.dtype),
+                      first_.data() + send_at());
+  }
+  put();
 }
 
-Work Reduced::start(CommBackend& backend) const {
-  return backend.allreduce(context_.memory().call(buffer_.at(0), buffer_.at(0), what_.count, what_.dtype, what_.op));
+Work Buffers::start(CommBackend& backend) const {
+  void* const recv = (what_.in_place ? first_ : second_).at(recv_at());
+  Collective call = context_.memory().call(first_.at(send_at()), recv, what_.count, what_.dtype, what_.op);
+  call.root = what_.root;
+  return start_call(backend, what_.kind, call);
 }
 
-std::string Reduced::fault() {
-  buffer_.get();
-  return fault_of(context_, what_, seed_, buffer_.data(), what_.count);
+std::string Buffers::fault(bool divided) {
+  first_.get();
+  second_.get();
+  const bool shared = divided && recv_count() >= kShared;
+  const std::size_t first = shared ? static_cast<std::size_t>(context_.rank()) : 0;
+  const std::size_t stride = shared ? static_cast<std::size_t>(context_.size()) : 1;
+  const std::string wrong = fault_of(context_, what_, seed_, recv(), recv_count(), first, stride);
+  return wrong.empty() ? fault_around() : wrong;
+}
+
+std::string Buffers::fault_around() const {
+  if (!first_.intact() || !second_.intact()) return "wrote outside the buffers";
+  if (!what_.in_place && !first_.holds(before_)) return "changed send";
+  if (what_.in_place && what_.kind == Kind::reduce_scatter && !holds_other_blocks()) {
+    return "changed a block of send that is not recv";
+  }
+  return "";
+}
+
+bool Buffers::holds_other_blocks() const {
+  auto now = first_.copy();
+  const auto own = static_cast<std::ptrdiff_t>(block_);
+  std::copy_n(before_.begin() + own, block_bytes(), now.begin() + own);
+  return now == before_;
+}
+
+std::string Buffers::fault_after_overwrite(milliseconds meanwhile) {
+  constexpr unsigned char kOther = 0x3C;
+  for (Buffer* one : {&first_, &second_}) std::fill_n(one->data(), one->bytes(), kOther);
+  put();
+  const auto other = second_.copy();
+  std::this_thread::sleep_for(meanwhile);
+  first_.get();
+  second_.get();
+  return first_.holds(before_) && second_.holds(other) ? "" : "wrote into a buffer after wait had returned";
+}
+
+Work start_call(CommBackend& backend, Kind kind, const Collective& call) {
+  if (kind != Kind::exchange) return comm::start(backend, kind, call);
+  std::vector<Block> send, recv;
+  const std::size_t bytes = call.count * size_of(call.dtype);
+  for (std::size_t at = 0; send.size() < static_cast<std::size_t>(backend.size()); at += bytes) {
+    send.push_back({static_cast<char*>(const_cast<void*>(call.send)) + at, bytes});
+    recv.push_back({static_cast<char*>(call.recv) + at, bytes});
+  }
+  return backend.exchange({send, recv, call.memory, call.stream});
 }
 
 std::string describe(const TestCall& what) {
   if (what.kind == Kind::barrier) return "";
   std::string text = name_of(what.dtype);
-  if (what.kind == Kind::allreduce || what.kind == Kind::reduce_scatter) text += std::string(" ") + name_of(what.op);
+  if (comm::reduces(what.kind)) text += std::string(" ") + name_of(what.op);
   if (what.kind == Kind::broadcast) text += " root " + std::to_string(what.root);
   text += " count " + std::to_string(what.count);
-  if (what.kind != Kind::broadcast) text += what.in_place ? " in place" : " out of place";
+  if (what.kind != Kind::broadcast && what.kind != Kind::exchange)
+    text += what.in_place ? " in place" : " out of place";
   return text;
 }
 
 Checked run_checked(Context& context, CommBackend& backend, const TestCall& what, uint64_t seed, Context* same) {
-  const int rank = context.rank();
-  TestCall in_form = what;
-  in_form.in_place |= what.kind == Kind::broadcast;  // it has one buffer
-  Buffers buffers(context.memory(), in_form, rank, context.size());
-  if (what.kind != Kind::broadcast || rank == what.root) {
-    fill(what.dtype, what.op, seed, rank, 0, buffers.send_count(), buffers.send());
-  }
-  buffers.put();
-
+  Buffers buffers(context, what);
+  buffers.fill(seed);
   Checked result;
-  result.execution = context.wait(start(context, backend, what, buffers));
-  buffers.get();
-  std::vector<unsigned char> result_bytes;
+  result.execution = buffers.run(backend);
+  const bool same_on_all = same != nullptr && !sends_blocks(what.kind);
+  result.fault = buffers.fault(same_on_all);
+  if (same_on_all) same->judge_same(what.dtype, buffers.recv(), buffers.recv_count());
   if (what.overwrite_after.count() > 0) {
-    result.fault = buffers.fault();
-    result_bytes.assign(buffers.recv(), buffers.recv() + buffers.recv_bytes());
-    buffers.overwrite();
-    std::this_thread::sleep_for(what.overwrite_after);
-    if (result.fault.empty()) result.fault = buffers.fault_after_overwrite();
+    const std::string later = buffers.fault_after_overwrite(what.overwrite_after);
+    if (result.fault.empty()) result.fault = later;
   }
-  const unsigned char* const recv = result_bytes.empty() ? buffers.recv() : result_bytes.data();
-
-  const bool same_on_all = same != nullptr && what.kind != Kind::reduce_scatter;
-  const bool shared = same_on_all && buffers.recv_count() >= kShared;
-  const std::size_t stride = shared ? static_cast<std::size_t>(context.size()) : 1;
-  const std::string wrong =
-      fault_of(context, what, seed, recv, buffers.recv_count(), shared ? static_cast<std::size_t>(rank) : 0, stride);
-  if (!wrong.empty()) result.fault = wrong;
-  if (result.fault.empty()) result.fault = buffers.fault();
-  if (same_on_all) same->judge_same(what.dtype, recv, buffers.recv_count());
   return result;
 }
 
 void run_plain(Context& context, CommBackend& backend, const TestCall& what, milliseconds timeout) {
-  Buffers buffers(context.memory(), what, context.rank(), context.size());
-  start(context, backend, what, buffers).wait(timeout);
+  Buffers(context, what).start(backend).wait(timeout);
   // On a stream nothing has run yet: the barrier reports the result.
   if (context.settings().capabilities.stream_ordered) backend.barrier().wait(timeout);
 }

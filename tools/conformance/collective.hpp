@@ -50,27 +50,55 @@ class Buffer : public Guarded {
   unsigned char* image_;
 };
 
-// A vector that the ranks reduce in place, in `own` if that is not null.
-class Reduced {
+// The buffers of a collective on one rank, and their content before it. In place, as a broadcast always is and an
+// exchange never, the first one holds both.
+class Buffers {
  public:
-  Reduced(Context& context, const TestCall& what, void* own = nullptr);
+  // In `own`, if it is not null: in place, of an allreduce.
+  Buffers(Context& context, const TestCall& what, void* own = nullptr);
 
-  // Fills it with this rank's numbers of `seed`.
+  // Fills them with this rank's numbers of `seed`, and with others where the result goes.
   void fill(uint64_t seed);
   Work start(CommBackend& backend) const;
   ExecutionInfo run(CommBackend& backend) const { return context_.wait(start(backend)); }
-  // Reads the result. What is wrong with it, or "".
-  std::string fault();
+  // Reads the result. What is wrong with it, or "". Of equal results on all ranks (`divided`), each rank checks a part.
+  std::string fault(bool divided = false);
+
+  std::size_t recv_count() const { return recv_bytes_ / size_of(what_.dtype); }
+  unsigned char* recv() { return (what_.in_place ? first_ : second_).data() + recv_at(); }
+  // Whether something writes into them meanwhile: fills both with other numbers, and looks again.
+  std::string fault_after_overwrite(milliseconds meanwhile);
 
  private:
+  std::string fault_around() const;
+  bool holds_other_blocks() const;
+  std::size_t block_bytes() const { return what_.count * size_of(what_.dtype); }
+  // Out of place, both start one element after a cache line.
+  std::size_t shift() const { return what_.in_place ? 0 : size_of(what_.dtype); }
+  std::size_t send_at() const { return what_.in_place && what_.kind == Kind::allgather ? block_ : 0; }
+  std::size_t recv_at() const { return what_.in_place && what_.kind == Kind::reduce_scatter ? block_ : 0; }
+  void put();
+
   Context& context_;
   TestCall what_;
   uint64_t seed_ = 0;
-  Buffer buffer_;
+  std::size_t block_;  // where this rank's block begins
+  std::size_t send_bytes_, recv_bytes_;
+  Buffer first_, second_;
+  std::vector<unsigned char> before_;
 };
 
 // "float32 sum count 1024 in place"
 std::string describe(const TestCall& what);
+
+// Starts it. An exchange sends `count` elements to each rank.
+Work start_call(CommBackend& backend, Kind kind, const Collective& call);
+constexpr bool sends_blocks(Kind kind) {
+  return kind == Kind::reduce_scatter || kind == Kind::exchange;
+}
+constexpr bool gets_blocks(Kind kind) {
+  return kind == Kind::allgather || kind == Kind::exchange;
+}
 
 // The result of a checked collective: how the backend executed it, and what is wrong, or "".
 struct Checked {

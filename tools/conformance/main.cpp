@@ -126,8 +126,8 @@ Settings settings_from(const Arguments& arguments) {
 // The cases of one world that the options choose, and first the one that they all need.
 std::vector<Case> cases_of(const World& world) {
   std::vector<Case> all;
-  for (const auto add : {add_collective_cases, add_usage_cases, add_request_cases, add_lifetime_cases,
-                         add_process_cases, add_fault_cases}) {
+  for (const auto add : {add_collective_cases, add_usage_cases, add_request_cases, add_exchange_cases,
+                         add_lifetime_cases, add_process_cases, add_fault_cases}) {
     add(world, all);
   }
   std::erase_if(all, [&](const Case& one) { return !world.settings.checks.chooses(world.name() + ": " + one.name); });
@@ -171,6 +171,7 @@ ExitCode run(const Arguments& arguments, const std::string& words) {
   std::string stopped;
   for (const auto& skipped : undeclared(settings)) report.skip(skipped.what + ": not declared", skipped.combinations);
   if (!settings.capabilities.reduce_scatter) report.skip("reduce_scatter: not declared", 1);
+  if (!settings.capabilities.exchange) report.skip("exchange: not declared", 1);
   for (const auto& name : of_other_memory) report.skip("allreduce " + name + ": does not support such memory", 1);
   std::size_t chosen = 0, left_out = 0;
   bool thorough = true;  // in the first world with more than one rank, of processes and of threads

@@ -154,6 +154,10 @@ ddprun_status collective(ddprun_comm* comm, const ddprun_collective* call, ddpru
   return status;
 }
 
+ddprun_status exchange(ddprun_comm* comm, const ddprun_exchange* call, ddprun_request** request) {
+  return with_struct(call, [&](const ddprun_exchange* one) { return watched->exchange(comm, one, request); });
+}
+
 }  // namespace
 
 const ddprun_comm_plugin& watch(const ddprun_comm_plugin& plugin) {
@@ -168,6 +172,7 @@ const ddprun_comm_plugin& watch(const ddprun_comm_plugin& plugin) {
   table.broadcast = collective<&ddprun_comm_plugin::broadcast>;
   table.allgather = collective<&ddprun_comm_plugin::allgather>;
   table.barrier = collective<&ddprun_comm_plugin::barrier>;
+  if ((plugin.capabilities & DDPRUN_CAP_EXCHANGE) != 0) table.exchange = exchange;
   if (plugin.reduce_scatter != nullptr) table.reduce_scatter = collective<&ddprun_comm_plugin::reduce_scatter>;
   return table;
 }
