@@ -137,8 +137,17 @@ ddprun_status ddprun_start(ddprun_group* group, int32_t kind, const ddprun_colle
   });
 }
 
-ddprun_status ddprun_start_exchange(ddprun_group*, const struct ddprun_exchange*, ddprun_work**) {
-  return report({DDPRUN_UNSUPPORTED, "ddprun_start_exchange: no plugin has it"});
+ddprun_status ddprun_start_exchange(ddprun_group* group, const ddprun_exchange* exchange, ddprun_work** out) {
+  return guarded([&] {
+    require(exchange->struct_size >= sizeof *exchange,
+            "ddprun_start_exchange: struct_size is not that of ddprun_exchange");
+    const auto given = ddprun::detail::from_table(*exchange, of(group).size());
+    const auto copy = [](auto blocks) { return std::vector<ddprun::Block>(blocks.begin(), blocks.end()); };
+    *out = start(group, [send = copy(given.send), recv = copy(given.recv), memory = given.memory,
+                         stream = given.stream](ddprun::CommBackend& backend, auto timeout) {
+      return backend.exchange({send, recv, memory, stream}).wait(timeout);
+    });
+  });
 }
 
 int32_t ddprun_wait(ddprun_work* work, uint32_t timeout_ms) {

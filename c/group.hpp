@@ -64,6 +64,7 @@ class Group {
   // True in the process that has joined the ranks, false in a fork of it.
   bool is_in_its_process() const noexcept;
 
+  int size() const noexcept { return backend_->size(); }
   void start(std::shared_ptr<Work> work);
   // The first failure after which nothing works.
   Outcome failure() const;

@@ -35,6 +35,36 @@ TEST_CASE("a work has several collectives, and goes on while its rank does somet
   CHECK(failures(outcomes) == "");
 }
 
+TEST_CASE("ranks exchange blocks of different sizes, also over each plugin") {
+  for (const char* backend : {"shm", "gloo", "ucx"}) {
+    CAPTURE(backend);
+    const auto outcomes = run_ranks(3, As::threads, kDeadline, [&](Rank& rank) {
+      const auto group = join(options_of(rank, backend));
+      // Rank i sends 10 * i + j bytes of the value 10 * i + j to rank j.
+      std::vector<std::vector<uint8_t>> sent, received;
+      std::vector<ddprun_block> send, recv;
+      for (int peer = 0; peer < 3; ++peer) {
+        const auto there = static_cast<std::size_t>(10 * rank.rank() + peer);
+        const auto here = static_cast<std::size_t>(10 * peer + rank.rank());
+        sent.emplace_back(there, static_cast<uint8_t>(there));
+        received.emplace_back(here);
+        send.push_back({sent.back().data(), there});
+        recv.push_back({received.back().data(), here});
+      }
+      const ddprun_exchange exchange{sizeof exchange, DDPRUN_HOST, send.data(), recv.data(), nullptr};
+      ddprun_work* work = nullptr;
+      require(ddprun_start_exchange(group.get(), &exchange, &work) == DDPRUN_OK);
+      send.clear();
+      recv.clear();
+      require(finish(OwnedWork(work)) == DDPRUN_OK);
+      for (const auto& block : received) {
+        require(block == std::vector<uint8_t>(block.size(), static_cast<uint8_t>(block.size())), "wrong bytes");
+      }
+    });
+    CHECK(failures(outcomes) == "");
+  }
+}
+
 TEST_CASE("a wait ends without the work when its time is up") {
   const auto outcomes = run_ranks(2, As::threads, kDeadline, [](Rank& rank) {
     const auto group = join(options_of(rank, "shm"));

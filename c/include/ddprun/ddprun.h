@@ -128,8 +128,8 @@ DDPRUN_API ddprun_status ddprun_start(ddprun_group* group, int32_t kind, const d
                                       ddprun_work** out);
 
 /* Starts an exchange, as ddprun_start starts a collective: each rank sends a block of bytes to each rank. Needs
- * DDPRUN_CAP_EXCHANGE. */
-DDPRUN_API ddprun_status ddprun_start_exchange(ddprun_group* group, const struct ddprun_exchange* exchange,
+ * DDPRUN_CAP_EXCHANGE. The arrays of blocks belong to the caller again when this returns. */
+DDPRUN_API ddprun_status ddprun_start_exchange(ddprun_group* group, const ddprun_exchange* exchange,
                                                ddprun_work** out);
 
 /* Waits until the work has ended, at most timeout_ms. 1: it has ended; 0: not yet, and nothing has changed. */
