@@ -1,6 +1,5 @@
 """ddprun's plugins as backends of torch.distributed: `ddprun_shm`, `ddprun_gloo`, and one for each other plugin."""
 import atexit
-import ctypes
 import functools
 import os
 import weakref
@@ -9,19 +8,15 @@ import torch
 import torch.distributed as dist
 
 from . import library
+from .collectives import Collectives
 from .meeting import Meeting
 from .options import Options
 from .peers import Channel
-from .work import Work, error_of
+from .tensors import BYTES, memory_of, table_of
+from .work import ProfilerEvent, Work, error_of, named
 
 PREFIX = "ddprun_"
-
-_DTYPES = {torch.float16: 0, torch.bfloat16: 1, torch.float32: 2, torch.float64: 3, torch.int8: 4, torch.int16: 5,
-           torch.int32: 6, torch.int64: 7, torch.uint8: 8}
-_BYTES = _DTYPES[torch.uint8]
-_OPS = {dist.ReduceOp.SUM: library.SUM, dist.ReduceOp.MIN: library.MIN, dist.ReduceOp.MAX: library.MAX,
-        dist.ReduceOp.PRODUCT: library.PRODUCT, dist.ReduceOp.AVG: library.AVG}
-_CALL_SIZE = ctypes.sizeof(library.Collective)
+_MANY = 100  # works at once: then look which have ended
 
 _groups = weakref.WeakSet()
 
@@ -49,21 +44,7 @@ def _close_all():
     library.finish()
 
 
-def _stream_of(memory):
-    return torch.cuda.current_stream().cuda_stream if memory == library.CUDA else None
-
-
-def _table_of(calls, memory):
-    table = (library.Collective * len(calls))()
-    for at, (send, recv, count, dtype, op, root) in zip(table, calls):
-        at.struct_size, at.dtype, at.op, at.root, at.memory, at.count = _CALL_SIZE, dtype, op, root, memory, count
-        at.send = send.data_ptr() if send is not None else None
-        at.recv = recv.data_ptr() if recv is not None else None
-        at.stream = _stream_of(memory)
-    return table
-
-
-class ProcessGroup(dist.ProcessGroup):
+class ProcessGroup(Collectives, dist.ProcessGroup):
     """The ranks of one group over one plugin."""
 
     def __init__(self, plugin, torch_name, given, options):
@@ -85,6 +66,8 @@ class ProcessGroup(dist.ProcessGroup):
             self._capabilities = library.capabilities(plugin)
         except library.Failure as failure:
             raise error_of(failure) from None
+        kinds = {"cpu": library.CAP_HOST, "cuda": library.CAP_CUDA}
+        self._devices = [device for device, needed in kinds.items() if self._capabilities & needed]
         _groups.add(self)
         if self._capabilities & library.CAP_HOST:
             self._handle(library.HOST)
@@ -100,6 +83,45 @@ class ProcessGroup(dist.ProcessGroup):
         return self._torch_name
 
     getRank, getSize, getBackendName = rank, size, name
+
+    # A Python group has no backend of C++ that keeps these two.
+    def setGroupName(self, name):
+        self._group_name = name
+
+    def getGroupName(self):
+        return self._group_name
+
+    def setGroupDesc(self, text):
+        self._group_desc = text
+
+    def getGroupDesc(self):
+        return self._group_desc
+
+    # PyTorch asks a group for its backend on a device, and that one what it supports.
+    supports_coalescing = supports_splitting = supports_shrinking = supports_tensor_alloc = False
+
+    @property
+    def _device_types(self):
+        return [torch.device(device) for device in self._devices]
+
+    def _get_backend(self, device):
+        if torch.device(device).type not in self._devices:
+            raise RuntimeError(f"{self._torch_name}: no backend for {device}: expected {' or '.join(self._devices)}")
+        return self
+
+    get_backend = _get_backend
+
+    def _start_coalescing(self, device):
+        raise NotImplementedError(f"{self._torch_name}: coalescing of different calls is not supported: use the "
+                                  "..._coalesced functions")
+
+    _end_coalescing = start_coalescing = end_coalescing = _start_coalescing
+
+    def set_timeout(self, timeout):
+        raise NotImplementedError(f"{self._torch_name}: the timeout of a group stays: give it to init_process_group or "
+                                  "new_group")
+
+    _add_ephemeral_timeout = set_timeout
 
     def execution_of_last(self):
         return self._last.execution()
@@ -118,168 +140,23 @@ class ProcessGroup(dist.ProcessGroup):
         device = torch.cuda.current_device() if memory == library.CUDA else -1
         return self._meeting.join(self._plugin, self._options, device)
 
-    def _memory_of(self, tensor):
-        if tensor.layout != torch.strided:
-            raise ValueError(f"{self._torch_name}: a tensor of layout {tensor.layout}: expected a dense one")
-        if not tensor.is_contiguous():
-            raise ValueError(f"{self._torch_name}: a tensor of shape {tuple(tensor.shape)} and strides "
-                             f"{tensor.stride()} is not contiguous: pass tensor.contiguous()")
-        if tensor.device.type == "cpu":
-            return library.HOST
-        if tensor.device.type == "cuda":
-            return library.CUDA
-        raise ValueError(f"{self._torch_name}: a tensor on {tensor.device}: expected one on cpu or cuda")
-
-    def _number_of(self, tensor, op):
-        dtype = _DTYPES.get(tensor.dtype)
-        if dtype is None and tensor.dtype == torch.bool and op in (library.SUM, library.MAX):
-            return _BYTES, library.MAX  # or
-        if dtype is None and tensor.dtype == torch.bool and op in (library.PRODUCT, library.MIN):
-            return _BYTES, library.MIN  # and
-        if dtype is None:
-            raise TypeError(f"{self._torch_name}: reductions of {tensor.dtype}: not supported")
-        return dtype, op
-
-    def _op_of(self, opts):
-        op = opts.reduceOp
-        for known, number in _OPS.items():
-            if op == known:
-                return number
-        raise ValueError(f"{self._torch_name}: ReduceOp {op}: expected SUM, MIN, MAX, PRODUCT or AVG")
-
-    def _start(self, kind, memory, calls, tensors, finish=None):
-        """`calls`: (send, recv, count, dtype, op, root) of each collective, with tensors as send and recv."""
-        table = _table_of(calls, memory)
-        return self._started(lambda group: library.start(group, kind, table, len(calls)), memory, (calls, tensors),
-                             tensors, finish)
-
-    def _started(self, start, memory, used, tensors, finish=None):
-        """The work of start(group). `used` stays until it has ended."""
+    def _started(self, name, start, memory, used, results, finish=None):
+        event = ProfilerEvent.begin(f"{self._torch_name}:{name}")
         try:
-            work = Work(start(self._handle(memory)), tensors, finish, self._forget)
+            work = Work(start(self._handle(memory)), results, finish, self._forget)
         except library.Failure as failure:
             raise error_of(failure) from None
+        if len(self._inflight) >= _MANY:  # nobody waits for them
+            for earlier, _ in list(self._inflight.values()):
+                earlier.is_completed()
         self._inflight[id(work)] = (work, used)
         self._last = work
+        if event is not None:
+            event.end_with(work)
         return work
 
     def _forget(self, work):
         self._inflight.pop(id(work), None)
-
-    # The collectives. Each takes what c10d::ProcessGroup's function of the same name takes.
-    def allreduce(self, tensors, opts=None):
-        op = self._op_of(opts) if opts is not None else library.SUM
-        memory = library.HOST
-        calls = []
-        for tensor in tensors:
-            memory = self._memory_of(tensor)
-            calls.append((tensor, tensor, tensor.numel(), *self._number_of(tensor, op), 0))
-        return self._start(library.ALLREDUCE, memory, calls, tensors)
-
-    allreduce_coalesced = allreduce
-
-    def broadcast(self, tensors, opts):
-        calls = [(None, tensor, tensor.nbytes, _BYTES, 0, opts.rootRank) for tensor in tensors]
-        return self._start(library.BROADCAST, self._memory_of(tensors[0]), calls, tensors)
-
-    def barrier(self, opts=None):
-        memory = library.HOST if self._capabilities & library.CAP_HOST else library.CUDA
-        return self._start(library.BARRIER, memory, [(None, None, 0, _BYTES, 0, 0)], [torch.empty(0)])
-
-    def _allgather_base(self, output, tensor, opts=None):
-        return self.allgather_into_tensor_coalesced([output], [tensor], opts)
-
-    def allgather_into_tensor_coalesced(self, outputs, tensors, opts=None):
-        calls = []
-        for output, tensor in zip(outputs, tensors):
-            self._memory_of(output)
-            if output.nbytes != tensor.nbytes * self._size:
-                raise ValueError(f"{self._torch_name}: all_gather: the output has {output.numel()} elements, expected "
-                                 f"{self._size} times the {tensor.numel()} of the input")
-            calls.append((tensor, output, tensor.nbytes, _BYTES, 0, 0))
-        return self._start(library.ALLGATHER, self._memory_of(tensors[0]), calls, outputs)
-
-    def allgather(self, outputs, tensors, opts=None):
-        pieces, tensor = outputs[0], tensors[0]
-        if any(piece.numel() != tensor.numel() for piece in pieces):
-            return self._uneven_allgather(pieces, tensor)
-        all_of_them = torch.empty((self._size, tensor.numel()), dtype=tensor.dtype, device=tensor.device)
-
-        def finish():
-            for piece, part in zip(pieces, all_of_them):
-                piece.copy_(part.view(piece.shape))
-
-        tensor = tensor.contiguous()
-        calls = [(tensor, all_of_them, tensor.nbytes, _BYTES, 0, 0)]
-        return self._start(library.ALLGATHER, self._memory_of(tensor), calls, outputs, finish)
-
-    def _uneven_allgather(self, pieces, tensor):
-        pieces[self._rank].copy_(tensor)
-        calls = [(None, piece, piece.nbytes, _BYTES, 0, root) for root, piece in enumerate(pieces)]
-        for piece in pieces:
-            self._memory_of(piece)
-        return self._start(library.BROADCAST, self._memory_of(tensor), calls, [pieces])
-
-    def _reduce_scatter_base(self, output, tensor, opts):
-        return self.reduce_scatter_tensor_coalesced([output], [tensor], opts)
-
-    def reduce_scatter_tensor_coalesced(self, outputs, tensors, opts):
-        op = self._op_of(opts)
-        calls = []
-        for output, tensor in zip(outputs, tensors):
-            self._memory_of(output)
-            if tensor.numel() != output.numel() * self._size:
-                raise ValueError(f"{self._torch_name}: reduce_scatter: the input has {tensor.numel()} elements, "
-                                 f"expected {self._size} times the {output.numel()} of the output")
-            calls.append((tensor, output, output.numel(), *self._number_of(output, op), 0))
-        return self._start(library.REDUCE_SCATTER, self._memory_of(tensors[0]), calls, outputs)
-
-    def reduce_scatter(self, outputs, tensors, opts):
-        output, pieces = outputs[0], tensors[0]
-        if any(piece.numel() != output.numel() for piece in pieces):
-            raise ValueError(f"{self._torch_name}: reduce_scatter: the inputs must have as many elements as the output")
-        joined = torch.cat([piece.reshape(-1) for piece in pieces])
-        return self.reduce_scatter_tensor_coalesced([output], [joined], opts)
-
-    def reduce(self, tensors, opts):
-        """An allreduce; only the root keeps the result."""
-        if opts.rootRank == self._rank:
-            return self.allreduce(tensors, opts)
-        return self.allreduce([tensor.clone() for tensor in tensors], opts)
-
-    def alltoall_base(self, output, tensor, output_sizes, input_sizes, opts=None):
-        """`..._sizes`: the rows of the first dimension for each rank; empty: as many for each."""
-        def parts(whole, sizes, what):
-            self._memory_of(whole)
-            sizes = list(sizes) or [whole.size(0) // self._size] * self._size
-            if len(sizes) != self._size or sum(sizes) != whole.size(0):
-                raise ValueError(f"{self._torch_name}: all_to_all: the {what} has {whole.size(0)} rows, which are not "
-                                 f"divided among {self._size} ranks as {sizes}")
-            return whole.split(sizes)
-
-        return self._exchange(parts(tensor, input_sizes, "input"), parts(output, output_sizes, "output"), [output])
-
-    def alltoall(self, outputs, tensors, opts=None):
-        return self._exchange(tensors, outputs, outputs)
-
-    def gather(self, outputs, tensors, opts):
-        nothing = [None] * self._size
-        to_root = [tensors[0] if rank == opts.rootRank else None for rank in range(self._size)]
-        return self._exchange(to_root, outputs[0] if self._rank == opts.rootRank else nothing, outputs)
-
-    def scatter(self, outputs, tensors, opts):
-        nothing = [None] * self._size
-        from_root = [outputs[0] if rank == opts.rootRank else None for rank in range(self._size)]
-        return self._exchange(tensors[0] if self._rank == opts.rootRank else nothing, from_root, outputs)
-
-    def _exchange(self, sent, received, results):
-        """`sent` and `received`: a tensor for each rank, or None for no data."""
-        given = [tensor for tensor in (*sent, *received) if tensor is not None]
-        memory = [self._memory_of(tensor) for tensor in given][0]
-        table = library.exchange_of(*([(tensor.data_ptr(), tensor.nbytes) if tensor is not None else (None, 0)
-                                       for tensor in tensors] for tensors in (sent, received)),
-                                    memory, _stream_of(memory))
-        return self._started(lambda group: library.start_exchange(group, table), memory, (given, table), results)
 
     def send(self, tensors, peer, tag=0):
         return self._to_peer(tensors, self._rank, peer, tag)
@@ -288,13 +165,13 @@ class ProcessGroup(dist.ProcessGroup):
         return self._to_peer(tensors, peer, self._rank, tag)
 
     def recv_anysource(self, tensors, tag=0):
-        raise dist.DistBackendError(f"{self._torch_name}: recv() without a source: not supported: name the rank")
+        raise NotImplementedError(f"{self._torch_name}: recv() without a source is not supported: name the rank")
 
+    @named
     def _to_peer(self, tensors, sender, receiver, tag):
         tensor = tensors[0]
-        if self._memory_of(tensor) != library.HOST:
-            raise dist.DistBackendError(f"{self._torch_name}: send and recv of a tensor on {tensor.device}: expected one "
-                                        "on cpu")
+        if memory_of(tensor) != library.HOST:
+            raise ValueError(f"send and recv of a tensor on {tensor.device}: expected one on cpu")
         key = (sender, receiver, tag)
         is_sender = sender == self._rank
         if key not in self._channels:
@@ -302,7 +179,7 @@ class ProcessGroup(dist.ProcessGroup):
                 self._plugin, self._options, dist.PrefixStore("/".join(map(str, key)), self._store),
                 f"{self._who}: send from rank {sender} to rank {receiver}", self._timeout, is_sender,
                 receiver if is_sender else sender)
-        table = _table_of([(None, tensor, tensor.nbytes, _BYTES, 0, 0)], library.HOST)
+        table = table_of([(None, tensor, tensor.nbytes, BYTES, 0, 0)], library.HOST)
         return self._channels[key].submit(lambda group: library.start(group, library.BROADCAST, table, 1), tensors)
 
     # The end of the group.

@@ -1,5 +1,6 @@
 """A collective that has been started, as torch.distributed's Work."""
 import ctypes
+import functools
 import itertools
 import threading
 
@@ -30,6 +31,37 @@ def _keep_thread_state():
     the first one, as long as the thread lives."""
     if not hasattr(_known, "kept"):
         _known.kept = ctypes.pythonapi.PyGILState_Ensure()
+
+
+def named(method):
+    """A wrong argument is an error that names the backend and the rank."""
+    @functools.wraps(method)
+    def checked(self, *arguments, **options):
+        try:
+            return method(self, *arguments, **options)
+        except (TypeError, ValueError) as error:
+            start = f"{self._torch_name}: rank {self._rank}: "
+            if str(error).startswith(start):
+                raise
+            raise type(error)(start + str(error)) from None
+
+    return checked
+
+
+class ProfilerEvent:
+    """A collective in PyTorch's profiler, from its start to its end."""
+
+    @classmethod
+    def begin(cls, name):
+        """None: no profiler runs."""
+        return cls(name) if torch.autograd._profiler_enabled() else None
+
+    def __init__(self, name):
+        self._event = torch.autograd.profiler.record_function(name)
+        self._event.__enter__()
+
+    def end_with(self, work):
+        self._event._call_end_callbacks_on_future(work.get_future())
 
 
 @library.Done
