@@ -46,8 +46,7 @@ static_assert(sizeof(CallShape) == 32);  // without padding
 
 CallShape shape_of(Kind kind, uint64_t number, const Collective& call);
 CallShape shape_of(Kind kind, uint64_t number, const Exchange& call);
-// Whether the ranks have a dtype and a count in common: a barrier has no data, and in an exchange each rank has blocks
-// of its own. False also for a call whose dtype or op does not exist, and which check() refuses.
+// Whether it has a dtype and a count that all ranks share: not a barrier or an exchange, nor what check() refuses.
 bool has_data(const CallShape& shape);
 
 // "allreduce 57 (float32 x 1048576, sum)", "broadcast 12 (int64 x 7, root 0)", "barrier 3"; without a number

@@ -119,6 +119,9 @@ Work PluginBackend::start(Kind kind, Function* function, const Call& call) {
   return {*this, started};
 }
 
+template Work PluginBackend::start(Kind, ddprun_collective_fn, const Collective&);
+template Work PluginBackend::start(Kind, decltype(ddprun_comm_plugin::exchange), const Exchange&);
+
 void PluginBackend::record_end(const CallShape& shape, CallState state) noexcept {
   if (!comparing_) recorder_->end(shape.number, state);
 }

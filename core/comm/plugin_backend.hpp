@@ -79,7 +79,6 @@ class PluginBackend final : public CommBackend {
   using Taken = std::array<std::array<uint32_t, kOpCount>, kDTypeCount>;
 
   static Taken taken_by(const Capabilities& capabilities, const std::string& algorithm);
-  // Call: Collective or Exchange.
   template <class Function, class Call = Collective>
   Work start(Kind kind, Function* function, const Call& call);
   Started& take_request();

@@ -22,8 +22,7 @@ std::mutex live_mutex;
 std::map<void (*)(), int> live;
 
 void count_live(const ddprun_comm_plugin& plugin, int more) {
-  // A shorter table is an older one.
-  if (plugin.struct_size <= offsetof(ddprun_comm_plugin, finish) || plugin.finish == nullptr) return;
+  if (plugin.struct_size <= offsetof(ddprun_comm_plugin, finish) || plugin.finish == nullptr) return;  // it is older
   const std::lock_guard lock(live_mutex);
   live[plugin.finish] += more;
 }
