@@ -45,6 +45,7 @@ pub const DDPRUN_CAP_BLOCKING: u64 = 1 << 2;
 pub const DDPRUN_CAP_STREAM_ORDERED: u64 = 1 << 3;
 pub const DDPRUN_CAP_ALLOC: u64 = 1 << 4;
 pub const DDPRUN_CAP_REDUCE_SCATTER: u64 = 1 << 5;
+pub const DDPRUN_CAP_EXCHANGE: u64 = 1 << 6;
 
 pub const DDPRUN_LOG_DEBUG: i32 = 0;
 pub const DDPRUN_LOG_INFO: i32 = 1;
@@ -134,6 +135,21 @@ pub struct ddprun_collective {
 }
 
 #[repr(C)]
+pub struct ddprun_block {
+    pub data: *mut c_void,
+    pub bytes: u64,
+}
+
+#[repr(C)]
+pub struct ddprun_exchange {
+    pub struct_size: u32,
+    pub memory: i32,
+    pub send: *const ddprun_block,
+    pub recv: *const ddprun_block,
+    pub stream: *mut c_void,
+}
+
+#[repr(C)]
 pub struct ddprun_comm_execution {
     pub struct_size: u32,
     pub reserved: u32,
@@ -195,6 +211,13 @@ pub struct ddprun_comm_plugin {
     pub option_count: u32,
     pub reserved_too: u32,
     pub finish: Option<unsafe extern "C" fn()>,
+    pub exchange: Option<
+        unsafe extern "C" fn(
+            *mut ddprun_comm,
+            *const ddprun_exchange,
+            *mut *mut ddprun_request,
+        ) -> ddprun_status,
+    >,
 }
 
 // The table is a constant, and its pointers lead to constants only, so threads can share it.
@@ -205,5 +228,7 @@ const _: () = assert!(size_of::<ddprun_comm_algorithm>() == 24);
 const _: () = assert!(size_of::<ddprun_comm_option>() == 16);
 const _: () = assert!(size_of::<ddprun_comm_host>() == 96);
 const _: () = assert!(size_of::<ddprun_collective>() == 56);
+const _: () = assert!(size_of::<ddprun_block>() == 16);
+const _: () = assert!(size_of::<ddprun_exchange>() == 32);
 const _: () = assert!(size_of::<ddprun_comm_execution>() == 24);
-const _: () = assert!(size_of::<ddprun_comm_plugin>() == 192);
+const _: () = assert!(size_of::<ddprun_comm_plugin>() == 200);

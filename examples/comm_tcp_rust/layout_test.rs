@@ -89,6 +89,21 @@ fn ddprun_collective_is_as_in_c() {
 }
 
 #[test]
+fn ddprun_block_is_as_in_c() {
+    field!(ddprun_block, data, 0, 8);
+    field!(ddprun_block, bytes, 8, 8);
+}
+
+#[test]
+fn ddprun_exchange_is_as_in_c() {
+    field!(ddprun_exchange, struct_size, 0, 4);
+    field!(ddprun_exchange, memory, 4, 4);
+    field!(ddprun_exchange, send, 8, 8);
+    field!(ddprun_exchange, recv, 16, 8);
+    field!(ddprun_exchange, stream, 24, 8);
+}
+
+#[test]
 fn ddprun_comm_execution_is_as_in_c() {
     field!(ddprun_comm_execution, struct_size, 0, 4);
     field!(ddprun_comm_execution, reserved, 4, 4);
@@ -125,4 +140,5 @@ fn ddprun_comm_plugin_is_as_in_c() {
     field!(ddprun_comm_plugin, option_count, 176, 4);
     field!(ddprun_comm_plugin, reserved_too, 180, 4);
     field!(ddprun_comm_plugin, finish, 184, 8);
+    field!(ddprun_comm_plugin, exchange, 192, 8);
 }

@@ -290,4 +290,5 @@ pub static ddprun_comm_plugin_v1: ddprun_comm_plugin = ddprun_comm_plugin {
     option_count: OPTIONS.len() as u32,
     reserved_too: 0,
     finish: None,
+    exchange: None,
 };

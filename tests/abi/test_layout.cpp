@@ -71,13 +71,24 @@ FIELD(ddprun_collective, recv, 32, 8);
 FIELD(ddprun_collective, count, 40, 8);
 FIELD(ddprun_collective, stream, 48, 8);
 
+STRUCT(ddprun_block, 16);
+FIELD(ddprun_block, data, 0, 8);
+FIELD(ddprun_block, bytes, 8, 8);
+
+STRUCT(ddprun_exchange, 32);
+FIELD(ddprun_exchange, struct_size, 0, 4);
+FIELD(ddprun_exchange, memory, 4, 4);
+FIELD(ddprun_exchange, send, 8, 8);
+FIELD(ddprun_exchange, recv, 16, 8);
+FIELD(ddprun_exchange, stream, 24, 8);
+
 STRUCT(ddprun_comm_execution, 24);
 FIELD(ddprun_comm_execution, struct_size, 0, 4);
 FIELD(ddprun_comm_execution, reserved, 4, 4);
 FIELD(ddprun_comm_execution, algorithm, 8, 8);
 FIELD(ddprun_comm_execution, transport, 16, 8);
 
-STRUCT(ddprun_comm_plugin, 192);
+STRUCT(ddprun_comm_plugin, 200);
 FIELD(ddprun_comm_plugin, struct_size, 0, 4);
 FIELD(ddprun_comm_plugin, abi, 4, 4);
 FIELD(ddprun_comm_plugin, name, 8, 8);
@@ -105,6 +116,7 @@ FIELD(ddprun_comm_plugin, options, 168, 8);
 FIELD(ddprun_comm_plugin, option_count, 176, 4);
 FIELD(ddprun_comm_plugin, reserved_too, 180, 4);
 FIELD(ddprun_comm_plugin, finish, 184, 8);
+FIELD(ddprun_comm_plugin, exchange, 192, 8);
 
 STRUCT(ddprun_model_plugin, 72);
 FIELD(ddprun_model_plugin, struct_size, 0, 4);

@@ -24,6 +24,7 @@ class Counting final : public CommBackend {
   Work allgather(const Collective&) override { return called(); }
   Work reduce_scatter(const Collective&) override { return called(); }
   Work barrier() override { return called(); }
+  Work exchange(const Exchange&) override { return called(); }
   void async_error() override { on_async_error(); }
   void abort() noexcept override {}
 
@@ -41,7 +42,7 @@ constexpr ddprun_comm_algorithm kAlgorithms[] = {
     algorithm("fast", bits(DType::float32), bits(Op::sum)),
     algorithm("host_only", bits(DType::float32, DType::uint8), kAllOps, bits(Memory::host)),
 };
-constexpr uint64_t kBlocking = DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_REDUCE_SCATTER;
+constexpr uint64_t kBlocking = DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_REDUCE_SCATTER | DDPRUN_CAP_EXCHANGE;
 constexpr CommPluginInfo kHost = {"counting", "1", "", kBlocking, kAlgorithms};
 constexpr CommPluginInfo kBoth = {"both", "1", "", kBlocking | DDPRUN_CAP_CUDA, kAlgorithms};
 constexpr CommPluginInfo kLess = {"less", "1", "", DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING, kAlgorithms};
@@ -154,6 +155,41 @@ TEST_CASE("reduce_scatter is never called on a plugin without it") {
   CHECK_FALSE(backend->capabilities().reduce_scatter);
   CHECK(ends_with(error_with(*backend, Kind::reduce_scatter, [](auto&) {}), "unsupported: less has no reduce_scatter"));
   CHECK(calls == 0);
+}
+
+TEST_CASE("an exchange reaches the plugin if each rank has a block, and only empty ones are null") {
+  const auto backend = join_middle();
+  const auto error_of_blocks = [&](std::vector<Block> send, std::vector<Block> recv, Memory of = Memory::host) {
+    return error_of([&] { backend->exchange({send, recv, of}).wait(std::chrono::seconds(1)); });
+  };
+  const Block some{memory.data(), 4}, none{nullptr, 0}, more{memory.data() + 6, 8};
+  CHECK(error_of_blocks({some, none, more}, {none, none, some}) == "no error");
+  CHECK(error_of_blocks({none, some, none}, {none, {memory.data() + 6, 4}, none}) == "no error");
+  CHECK(calls == 2);
+  const std::string three = "3: counting: rank 1: exchange 3: send and recv need one block for each rank";
+  CHECK(error_of_blocks({some, none}, {none, none, none}) == three);
+  CHECK(ends_with(error_of_blocks({some, none, none}, {none, none, none, none}),
+                  "send and recv need one block for each rank"));
+  CHECK(ends_with(error_of_blocks({none, none, {nullptr, 1}}, {none, none, none}), "a block is null"));
+  CHECK(ends_with(error_of_blocks({none, none, none}, {{nullptr, 1}, none, none}), "a block is null"));
+  CHECK(
+      ends_with(error_of_blocks({none, some, none}, {none, more, none}), "this rank's block for itself has two sizes"));
+  CHECK(ends_with(error_of_blocks({none, none, none}, {none, none, none}, Memory::cuda),
+                  "the backend takes no CUDA memory"));
+  CHECK(ends_with(error_of_blocks({none, none, none}, {none, none, none}, static_cast<Memory>(2)), "no such memory"));
+  CHECK(calls == 2);
+}
+
+TEST_CASE("exchange is never called on a plugin without it, whatever is behind its table") {
+  struct {
+    ddprun_comm_plugin table = kLessTable;
+  } old;
+  old.table.struct_size = offsetof(ddprun_comm_plugin, exchange);
+  old.table.exchange = [](ddprun_comm*, const ddprun_exchange*, ddprun_request**) -> ddprun_status { std::abort(); };
+  const auto backend = join_middle(old.table);
+  CHECK_FALSE(backend->capabilities().exchange);
+  const std::vector<Block> none(3);
+  CHECK(ends_with(error_of([&] { backend->exchange({none, none}); }), "unsupported: less has no exchange"));
 }
 
 TEST_CASE("options that break the contract never reach the plugin") {

@@ -72,6 +72,11 @@ struct Called {
     const std::vector<char> send(bytes, 1);
     std::vector<char> recv(bytes, 1);
     try {
+      if (kind == Kind::exchange) {  // of other sizes on each rank
+        const std::vector<Block> blocks(static_cast<std::size_t>(backend.size()));
+        backend.exchange({blocks, blocks}).wait(kDeadline);
+        return;
+      }
       start(backend, kind,
             {.send = send.data(),
              .recv = recv.data(),
@@ -128,6 +133,10 @@ const std::vector<Disagreement> kDisagreements = {
      {{.count = 4}, {.count = 4}, {.kind = Kind::barrier}},
      {{.count = 4}, {.kind = Kind::barrier}},
      "rank 0 called allreduce 2 (float32 x 4, sum), rank 1 called barrier 2"},
+    {"an exchange and another collective",
+     {{.kind = Kind::exchange}, {.kind = Kind::exchange}},
+     {{.kind = Kind::exchange}, {.kind = Kind::allreduce}},
+     "rank 0 called exchange 2, rank 1 called allreduce 2 (float32 x 4, sum)"},
 };
 
 }  // namespace

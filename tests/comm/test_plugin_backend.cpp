@@ -66,6 +66,20 @@ void call_everything(testing::Rank& rank) {
   work.wait(kDeadline);
   require(block == std::vector<double>{2.0 * rank.rank(), 2.0 * rank.rank() + 1}, "reduce_scatter");
 
+  // The number of bytes from rank a to rank b is 10 a + b.
+  std::vector<std::vector<char>> out, in;
+  std::vector<Block> to, from;
+  for (int peer = 0; peer < size; ++peer) {
+    out.emplace_back(static_cast<std::size_t>(10 * rank.rank() + peer), static_cast<char>('a' + rank.rank()));
+    in.emplace_back(static_cast<std::size_t>(10 * peer + rank.rank()));
+    to.push_back({out.back().data(), out.back().size()});
+    from.push_back({in.back().data(), in.back().size()});
+  }
+  backend->exchange({to, from}).wait(kDeadline);
+  for (std::size_t peer = 0; peer < ranks; ++peer) {
+    require(in[peer] == std::vector<char>(in[peer].size(), static_cast<char>('a' + peer)), "exchange");
+  }
+
   backend->barrier().wait(kDeadline);
 }
 

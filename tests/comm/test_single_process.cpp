@@ -46,6 +46,21 @@ TEST_CASE("single process: in place changes nothing, and broadcast and barrier e
   CHECK(values == std::vector<float>{1.0F, 2.0F});
 }
 
+TEST_CASE("single process: an exchange copies the only block") {
+  const auto backend = single_process_backend();
+  const std::vector<Block> none(1), nothing;
+  std::vector<char> from{'a', 'b'}, to{'-', '-'};
+  const std::vector<Block> send{{from.data(), 2}}, recv{{to.data(), 2}};
+  CHECK(backend->capabilities().exchange);
+  backend->exchange({send, recv}).wait(seconds(1));
+  CHECK(to == from);
+  backend->exchange({none, none}).wait(seconds(1));
+  backend->exchange({send, send}).wait(seconds(1));
+  CHECK(error_of([&] {
+          backend->exchange({nothing, recv});
+        }) == "3: single-process: rank 0: exchange 4: send and recv need one block for each rank");
+}
+
 TEST_CASE("single process: invalid calls are refused") {
   const auto backend = single_process_backend();
   std::vector<float> values(4);

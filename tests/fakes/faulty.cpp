@@ -32,10 +32,12 @@ constexpr auto kVeryLong = 5500ms;  // the suite does not blame a busy machine f
 
 constexpr ddprun_comm_algorithm kAlgorithms[] = {
     ddprun::algorithm("slots", kSlotsDTypes | ddprun::bits(ddprun::DType::float16), ddprun::kAllOps)};
-constexpr ddprun::CommPluginInfo kInfo = {"faulty", "1.0", "",
-                                          DDPRUN_CAP_HOST | DDPRUN_CAP_REDUCE_SCATTER | DDPRUN_CAP_ALLOC, kAlgorithms};
+constexpr ddprun::CommPluginInfo kInfo = {
+    "faulty", "1.0", "", DDPRUN_CAP_HOST | DDPRUN_CAP_REDUCE_SCATTER | DDPRUN_CAP_ALLOC | DDPRUN_CAP_EXCHANGE,
+    kAlgorithms};
 constexpr ddprun::CommPluginInfo kBlocking = {
-    "faulty", "1.0", "", DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_REDUCE_SCATTER, kAlgorithms};
+    "faulty", "1.0", "", DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING | DDPRUN_CAP_REDUCE_SCATTER | DDPRUN_CAP_EXCHANGE,
+    kAlgorithms};
 constexpr ddprun_comm_plugin kGood = ddprun::comm_plugin<ddprun::make_comm_backend<SlotsBackend>, kBlocking>();
 
 Communicator& of(ddprun_comm* comm) {
@@ -138,10 +140,8 @@ void destroy(ddprun_comm* handle) {
   }
 }
 
-template <ddprun_collective_fn ddprun_comm_plugin::*function>
-ddprun_status collective(ddprun_comm* handle, const ddprun_collective* call, ddprun_request** out) {
-  Communicator& comm = of(handle);
-  if (call->count > 0) disturb_process(comm);
+template <class Call>
+ddprun_status start(Communicator& comm, ddprun_request** out, Call&& call) {
   if (comm.is("logs_control")) comm.log("\033[1mbold");
   ddprun_status status = comm.broken();
   if (status == DDPRUN_OK && is_too_old(comm)) status = DDPRUN_TIMEOUT;
@@ -152,8 +152,20 @@ ddprun_status collective(ddprun_comm* handle, const ddprun_collective* call, ddp
   }
   if (status != DDPRUN_OK && comm.is("later_blocks")) std::this_thread::sleep_for(kVeryLong);
   if (status != DDPRUN_OK) return status;
-  *out = comm.queue(kGood.*function, *call);
+  *out = call();
   return DDPRUN_OK;
+}
+
+template <ddprun_collective_fn ddprun_comm_plugin::*function>
+ddprun_status collective(ddprun_comm* handle, const ddprun_collective* call, ddprun_request** out) {
+  Communicator& comm = of(handle);
+  if (call->count > 0) disturb_process(comm);
+  return start(comm, out, [&] { return comm.queue(kGood.*function, *call); });
+}
+
+ddprun_status exchange(ddprun_comm* handle, const ddprun_exchange* call, ddprun_request** out) {
+  Communicator& comm = of(handle);
+  return start(comm, out, [&] { return comm.queue(*call); });
 }
 
 ddprun_status wait(ddprun_comm* handle, ddprun_request* request, uint32_t timeout_ms,
@@ -217,6 +229,7 @@ constexpr ddprun_comm_plugin make_table() {
   ddprun_comm_plugin table = ddprun::comm_plugin<ddprun::make_comm_backend<SlotsBackend>, kInfo>();
   table.options = nullptr;  // the suite checks that a plugin refuses what it does not know
   table.create = create;
+  table.exchange = exchange;
   table.destroy = destroy;
   table.allreduce = collective<&ddprun_comm_plugin::allreduce>;
   table.broadcast = collective<&ddprun_comm_plugin::broadcast>;

@@ -43,6 +43,20 @@ ddprun_request* Communicator::queue(ddprun_collective_fn function, const ddprun_
   request->function = function;
   request->call = call;
   request->callers = &call;
+  return enter(request);
+}
+
+ddprun_request* Communicator::queue(const ddprun_exchange& call) {
+  auto* const request = new Request();
+  request->send.assign(call.send, call.send + size);
+  request->recv.assign(call.recv, call.recv + size);
+  request->exchange = call;
+  request->exchange.send = request->send.data();
+  request->exchange.recv = request->recv.data();
+  return enter(request);
+}
+
+ddprun_request* Communicator::enter(Request* request) {
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back(request);
@@ -97,7 +111,7 @@ void Communicator::work() {
     if (queue_.empty()) return;
     Request& request = *queue_.front();
     lock.unlock();
-    if (is("reads_call_later")) {
+    if (is("reads_call_later") && request.callers != nullptr) {
       std::this_thread::sleep_for(20ms);
       request.call = *request.callers;
     }
@@ -108,7 +122,8 @@ void Communicator::work() {
       const std::size_t blocks = request.function == plugin.reduce_scatter ? size : 1;
       read = send[request.call.count * kSizes[request.call.dtype] * blocks];
     }
-    const ddprun_status status = run(request.function, request.call, request.error);
+    const ddprun_status status =
+        request.exchange.struct_size != 0 ? run_exchange(request) : run(request.function, request.call, request.error);
     const ddprun_collective call = request.call;
     if (status == DDPRUN_OK) spoil(request);
     lock.lock();
@@ -127,7 +142,22 @@ void Communicator::work() {
 
 ddprun_status Communicator::run(ddprun_collective_fn function, const ddprun_collective& call, std::string& text) {
   ddprun_request* request = nullptr;
-  ddprun_status status = function(inner, &call, &request);
+  const ddprun_status status = function(inner, &call, &request);
+  return end(status, request, text);
+}
+
+ddprun_status Communicator::run_exchange(Request& request) {
+  if (is("exchange_waits")) run(plugin.barrier, {}, request.error);
+  ddprun_request* started = nullptr;
+  const ddprun_status status = end(plugin.exchange(inner, &request.exchange, &started), started, request.error);
+  for (const ddprun_block& block : request.recv) {
+    constexpr uint64_t kMuch = 1'000'000;
+    if (is("wrong_large_blocks") && status == DDPRUN_OK && block.bytes > kMuch) *static_cast<char*>(block.data) ^= 1;
+  }
+  return status;
+}
+
+ddprun_status Communicator::end(ddprun_status status, ddprun_request* request, std::string& text) {
   if (status == DDPRUN_OK) status = plugin.wait(inner, request, 0, nullptr);
   if (status != DDPRUN_OK) text = plugin.last_error(inner);
   return status;

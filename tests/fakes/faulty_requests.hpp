@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "ddprun/plugin/comm_plugin.h"
 
@@ -30,6 +31,7 @@ class Communicator {
   // Why nothing works any more, or DDPRUN_OK.
   ddprun_status broken();
   ddprun_request* queue(ddprun_collective_fn function, const ddprun_collective& call);
+  ddprun_request* queue(const ddprun_exchange& call);
   ddprun_request* finished();
   bool is_done(ddprun_request* request);
   // After a timeout it also ends the collective, because the caller's buffers must not be used any more.
@@ -52,6 +54,8 @@ class Communicator {
     ddprun_collective_fn function = nullptr;
     ddprun_collective call = {};
     const ddprun_collective* callers = nullptr;
+    ddprun_exchange exchange = {};  // with struct_size: instead of the call
+    std::vector<ddprun_block> send, recv;
     bool done = false;
     ddprun_status status = DDPRUN_OK;
     std::string error;
@@ -60,6 +64,9 @@ class Communicator {
   static Request& of(ddprun_request* request) { return *reinterpret_cast<Request*>(request); }
   void work();
   ddprun_status run(ddprun_collective_fn function, const ddprun_collective& call, std::string& text);
+  ddprun_request* enter(Request* request);
+  ddprun_status run_exchange(Request& request);
+  ddprun_status end(ddprun_status status, ddprun_request* request, std::string& text);
   void spoil(Request& request);
 
   std::mutex mutex_;

@@ -27,8 +27,15 @@ struct SharedSlots::Head {
   std::atomic<uint32_t> round;
 };
 
+struct SharedSlots::Lane {
+  std::atomic<uint32_t> sent, taken;  // pieces
+  std::byte data[kLaneBytes];
+};
+
 SharedSlots::SharedSlots(const ddprun::Host& host)
-    : host_(host), bytes_(sizeof(Head) + static_cast<std::size_t>(host.size()) * kSlotBytes) {
+    : host_(host),
+      bytes_(sizeof(Head) + static_cast<std::size_t>(host.size()) * kSlotBytes +
+             static_cast<std::size_t>(host.size() * host.size()) * sizeof(Lane)) {
   int descriptor = -1;
   std::string path;
   if (host.rank() == 0) {
@@ -63,15 +70,36 @@ std::byte* SharedSlots::slot(int rank) const {
 
 void SharedSlots::meet() {
   const uint32_t round = head_->round.load();
-  if (head_->arrived.fetch_add(1) + 1 < static_cast<uint32_t>(host_.size())) return wait_for_round(round + 1);
+  if (head_->arrived.fetch_add(1) + 1 < static_cast<uint32_t>(host_.size())) {
+    return wait_until([&] { return head_->round.load() == round + 1; });
+  }
   head_->arrived.store(0);
   head_->round.store(round + 1);
 }
 
-void SharedSlots::wait_for_round(uint32_t round) {
+SharedSlots::Lane& SharedSlots::lane(int from, int to) const {
+  return reinterpret_cast<Lane*>(slot(host_.size()))[from * host_.size() + to];
+}
+
+void SharedSlots::put(int to, const void* data, std::size_t bytes) {
+  Lane& mine = lane(host_.rank(), to);
+  wait_until([&] { return mine.taken.load() == mine.sent.load(); });
+  std::memcpy(mine.data, data, bytes);
+  ++mine.sent;
+}
+
+void SharedSlots::take(int from, void* data, std::size_t bytes) {
+  Lane& theirs = lane(from, host_.rank());
+  wait_until([&] { return theirs.sent.load() != theirs.taken.load(); });
+  std::memcpy(data, theirs.data, bytes);
+  ++theirs.taken;
+}
+
+template <class Ready>
+void SharedSlots::wait_until(Ready ready) {
   constexpr int kYields = 200;
   const auto deadline = Clock::now() + host_.deadline();
-  for (int turn = 0; head_->round.load() != round; ++turn) {
+  for (int turn = 0; !ready(); ++turn) {
     if (aborted_.load() || host_.aborted()) throw ddprun::CommError(ddprun::CommStatus::aborted, "aborted");
     if (turn < kYields) {
       ::sched_yield();

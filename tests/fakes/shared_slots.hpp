@@ -13,7 +13,7 @@
 
 namespace fakes {
 
-constexpr std::size_t kSlotBytes = 512 * 1024;
+constexpr std::size_t kSlotBytes = 512 * 1024, kLaneBytes = 64 * 1024;
 
 class SharedSlots {
  public:
@@ -27,11 +27,18 @@ class SharedSlots {
   // Barrier. Throws ddprun::CommError: timeout, peer lost (named), aborted.
   void meet();
   void abort() noexcept { aborted_.store(true); }
+  // A piece of at most kLaneBytes from this rank to another one, or from that one. put() waits until that rank has
+  // taken the piece before, and for nobody else. They throw as meet().
+  void put(int to, const void* data, std::size_t bytes);
+  void take(int from, void* data, std::size_t bytes);
 
  private:
   struct Head;
+  struct Lane;
   void map(int descriptor);
-  void wait_for_round(uint32_t round);
+  template <class Ready>
+  void wait_until(Ready ready);
+  Lane& lane(int from, int to) const;
   void require_peers() const;
 
   ddprun::Host host_;

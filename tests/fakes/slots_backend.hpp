@@ -96,6 +96,22 @@ class SlotsBackend : public ddprun::CommBackend {
     return {*this, done_};
   }
 
+  // Pair by pair: in each step, from the rank below by so many to the rank above by so many.
+  ddprun::Work exchange(const ddprun::Exchange& call) override {
+    const int rank = host_.rank(), size = host_.size();
+    for (int step = 0; step < size; ++step) {
+      const int to = (rank + step) % size, from = (rank - step + size) % size;
+      const ddprun::Block &out = call.send[static_cast<std::size_t>(to)],
+                          &in = call.recv[static_cast<std::size_t>(from)];
+      for (std::size_t at = 0; at < std::max(out.bytes, in.bytes); at += kLaneBytes) {
+        const auto piece = [&](const ddprun::Block& one) { return std::min(kLaneBytes, one.bytes - at); };
+        if (at < out.bytes) slots_.put(to, static_cast<const std::byte*>(out.data) + at, piece(out));
+        if (at < in.bytes) slots_.take(from, static_cast<std::byte*>(in.data) + at, piece(in));
+      }
+    }
+    return {*this, done_};
+  }
+
   void abort() noexcept override { slots_.abort(); }
 
  private:

@@ -71,4 +71,9 @@ const ddprun_comm_plugin ddprun_comm_plugin_v1{
     .test = test,
     .async_error = nullptr,
     .alloc = nullptr,
-    .free = nullptr};
+    .free = nullptr,
+    .options = nullptr,
+    .option_count = 0,
+    .reserved_too = 0,
+    .finish = nullptr,
+    .exchange = nullptr};

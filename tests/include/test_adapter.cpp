@@ -35,6 +35,7 @@ class Scripted final : public ddprun::CommBackend {
   ddprun::Work allgather(const ddprun::Collective&) override { return called(); }
   ddprun::Work reduce_scatter(const ddprun::Collective&) override { return called(); }
   ddprun::Work barrier() override { return called(); }
+  ddprun::Work exchange(const ddprun::Exchange&) override { return called(); }
   void async_error() override { script.on_async_error(); }
   void abort() noexcept override { ++script.aborts; }
   std::shared_ptr<void> allocate(std::size_t bytes) override {
@@ -74,7 +75,8 @@ constexpr ddprun_comm_plugin kTable = ddprun::comm_plugin<ddprun::make_comm_back
 
 // Has every optional slot.
 constexpr ddprun::CommPluginInfo kFullInfo = {
-    "full", "1", "", DDPRUN_CAP_CUDA | DDPRUN_CAP_STREAM_ORDERED | DDPRUN_CAP_ALLOC | DDPRUN_CAP_REDUCE_SCATTER,
+    "full", "1", "",
+    DDPRUN_CAP_CUDA | DDPRUN_CAP_STREAM_ORDERED | DDPRUN_CAP_ALLOC | DDPRUN_CAP_REDUCE_SCATTER | DDPRUN_CAP_EXCHANGE,
     kAlgorithms};
 constexpr ddprun_comm_plugin kFullTable = ddprun::comm_plugin<ddprun::make_comm_backend<Scripted>, kFullInfo>();
 

@@ -115,6 +115,8 @@ TEST_CASE("the error for an incomplete table has the field's name") {
   CHECK(comm_error("no_allreduce") == refusal("no_allreduce", "incomplete: allreduce is null"));
   CHECK(comm_error("no_alloc") == refusal("no_alloc", "incomplete: alloc is null"));
   CHECK(comm_error("no_reduce_scatter") == refusal("no_reduce_scatter", "incomplete: reduce_scatter is null"));
+  CHECK(comm_error("no_exchange") == refusal("no_exchange", "incomplete: exchange is null"));
+  CHECK(comm_error("before_exchange") == refusal("before_exchange", "incomplete: exchange is null"));
   CHECK(comm_error("no_test") == refusal("no_test", "incomplete: test is null"));
   CHECK(comm_error("no_algorithm") == refusal("no_algorithm", "incomplete: it declares no algorithm"));
 }

@@ -223,6 +223,19 @@ ncclResult_t ncclAllGather(const void* send, void* recv, size_t count, ncclDataT
                     {send, bytes, recv, bytes * static_cast<size_t>(comm->size)},
                     [](const Texts& parts) { return Texts(parts.size(), joined(parts)); });
 }
+// Only recorded: what moves data between two ranks is not played.
+ncclResult_t ncclGroupStart() {
+  return call("ncclGroupStart");
+}
+ncclResult_t ncclSend(const void*, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+  return call("ncclSend", of(count, type, peer, stream), comm);
+}
+ncclResult_t ncclRecv(void*, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+  return call("ncclRecv", of(count, type, peer, stream), comm);
+}
+ncclResult_t ncclGroupEnd() {
+  return call("ncclGroupEnd");
+}
 // `count` is per rank of the result.
 ncclResult_t ncclReduceScatter(const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t op,
                                ncclComm_t comm, cudaStream_t stream) {

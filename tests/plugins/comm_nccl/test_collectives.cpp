@@ -103,6 +103,33 @@ TEST_CASE("the other collectives, and one without elements") {
         "ncclAllReduce count 1 type 2 op 0 stream 1500\n");
 }
 
+TEST_CASE("an exchange is one group of sends and receives, without the empty blocks") {
+  CHECK(calls_of([](CommBackend& backend) {
+          static char bytes[30];
+          const std::vector<Block> send{{bytes, 3}, {bytes + 3, 4}}, recv{{bytes + 10, 3}, {nullptr, 0}};
+          void* const stream = on_stream(0, 5).stream;
+          const comm::Execution by = backend.exchange({send, recv, Memory::cuda, stream}).wait(1s);
+          if (by.algorithm != "nccl") throw std::runtime_error(by.algorithm);
+          const std::vector<Block> none(2);
+          backend.exchange({none, none, Memory::cuda, stream}).wait(1s);
+        }) ==
+        "stream 5 records event 1\n"
+        "stream 1500 waits for event 1\n"
+        "ncclGroupStart\n"
+        "ncclSend count 3 type 1 op 0 stream 1500\n"
+        "ncclRecv count 3 type 1 op 0 stream 1500\n"
+        "ncclSend count 4 type 1 op 1 stream 1500\n"
+        "ncclGroupEnd\n"
+        "stream 1500 records event 2\n"
+        "stream 5 waits for event 2\n"
+        "stream 5 records event 1\n"
+        "stream 1500 waits for event 1\n"
+        "ncclGroupStart\n"
+        "ncclGroupEnd\n"
+        "stream 1500 records event 2\n"
+        "stream 5 waits for event 2\n");
+}
+
 TEST_CASE("NCCL allocates and registers memory, and freeing it waits for the GPU") {
   CHECK(calls_of([](CommBackend& backend) {
           const auto memory = backend.allocate(5000);
