@@ -215,7 +215,6 @@ std::vector<HostRanks> compare_plans(const Plan& plan, Store& store, const launc
   const auto texts = store.allgather("plan", world.rank, world.size, own.dump(), plan.benchmark.timeout);
   const std::string first = json::parse(texts[0]).at("plan");
   std::vector<HostRanks> hosts;
-  std::vector<std::string> identities;
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
     const json one = json::parse(texts[rank]);
     if (one.at("plan") != first) {
@@ -224,13 +223,9 @@ std::vector<HostRanks> compare_plans(const Plan& plan, Store& store, const launc
                                             one.at("plan").get<std::string>() + "\", and rank 0 \"" + first +
                                             "\": give the same arguments and the same version on all hosts");
     }
-    const auto found = std::find(identities.begin(), identities.end(), one.at("host"));
-    const auto place = static_cast<std::size_t>(found - identities.begin());
-    if (found == identities.end()) {
-      identities.push_back(one.at("host"));
-      hosts.push_back({one.at("name"), {}});
-    }
-    hosts[place].ranks.push_back(static_cast<int>(rank));
+    auto place = std::ranges::find(hosts, one.at("host"), &HostRanks::identity);
+    if (place == hosts.end()) place = hosts.insert(place, {one.at("name"), {}, one.at("host")});
+    place->ranks.push_back(static_cast<int>(rank));
   }
   return hosts;
 }

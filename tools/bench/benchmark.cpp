@@ -56,7 +56,7 @@ uint64_t wrong_elements(const Pattern& pattern, Kind kind, const Collective& cal
         wrong += wrong_copies(pattern, peer, 0, call.count, from);
       }
       return wrong;
-    case Kind::barrier: break;
+    default: break;
   }
   return 0;
 }

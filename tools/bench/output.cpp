@@ -26,8 +26,7 @@ const char* name_of(const Plan& plan, comm::Source source) {
 }
 
 std::string op_of(const Plan& plan, comm::Kind kind) {
-  const bool reduces = kind == comm::Kind::allreduce || kind == comm::Kind::reduce_scatter;
-  return reduces ? op_name(plan.op) : "none";
+  return comm::reduces(kind) ? op_name(plan.op) : "none";
 }
 
 // Four significant digits, never an exponent.

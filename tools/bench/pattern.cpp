@@ -41,50 +41,31 @@ int64_t combine(Op op, int64_t a, int64_t b) {
   }
 }
 
-// All numbers of a pattern in its format.
-class Encoded {
- public:
-  explicit Encoded(const Pattern& pattern) : size_(size_of(pattern.dtype)) {
-    constexpr int64_t kLargest = 256;  // a rank's; a sum is below the number of ranks times as much
-    bytes_.resize(static_cast<std::size_t>(kLargest * pattern.ranks + 2) * size_);
-    for (int64_t number = -1; number <= kLargest * pattern.ranks; ++number) {
-      const conformance::Value value{static_cast<long double>(number), static_cast<uint64_t>(number)};
-      conformance::store(pattern.dtype, value, bytes_.data(), static_cast<std::size_t>(number + 1));
-    }
-  }
+void put(DType dtype, int64_t number, void* data, std::size_t index) {
+  conformance::store(dtype, {static_cast<long double>(number), static_cast<uint64_t>(number)}, data, index);
+}
 
-  void put(int64_t number, void* data, std::size_t index) const {
-    std::memcpy(static_cast<char*>(data) + index * size_, bytes_of(number), size_);
-  }
-  bool is_in(const void* data, std::size_t index, int64_t number) const {
-    return std::memcmp(static_cast<const char*>(data) + index * size_, bytes_of(number), size_) == 0;
-  }
-
- private:
-  const char* bytes_of(int64_t number) const { return bytes_.data() + static_cast<std::size_t>(number + 1) * size_; }
-
-  std::size_t size_;
-  std::vector<char> bytes_;
-};
+bool is_in(DType dtype, const void* data, std::size_t index, int64_t number) {
+  char expected[8];
+  put(dtype, number, expected, 0);
+  return std::memcmp(static_cast<const char*>(data) + index * size_of(dtype), expected, size_of(dtype)) == 0;
+}
 
 }  // namespace
 
 void fill(const Pattern& pattern, int rank, std::size_t first, std::size_t count, void* data) {
   const Contribution contribution(pattern, rank);
-  const Encoded encoded(pattern);
-  for (std::size_t i = 0; i < count; ++i) encoded.put(contribution(first + i), data, i);
+  for (std::size_t i = 0; i < count; ++i) put(pattern.dtype, contribution(first + i), data, i);
 }
 
 uint64_t wrong_copies(const Pattern& pattern, int rank, std::size_t first, std::size_t count, const void* data) {
   const Contribution contribution(pattern, rank);
-  const Encoded encoded(pattern);
   uint64_t wrong = 0;
-  for (std::size_t i = 0; i < count; ++i) wrong += !encoded.is_in(data, i, contribution(first + i));
+  for (std::size_t i = 0; i < count; ++i) wrong += !is_in(pattern.dtype, data, i, contribution(first + i));
   return wrong;
 }
 
 uint64_t wrong_reductions(const Pattern& pattern, std::size_t first, std::size_t count, const void* data) {
-  const Encoded encoded(pattern);
   std::vector<Contribution> terms;
   for (int rank = 0; rank < pattern.ranks; ++rank) terms.emplace_back(pattern, rank);
   const auto ranks = static_cast<long double>(pattern.ranks);
@@ -100,7 +81,7 @@ uint64_t wrong_reductions(const Pattern& pattern, std::size_t first, std::size_t
       const long double error = std::fabs(conformance::load(pattern.dtype, data, i).real - mean);
       wrong += !(error <= roundings / (1 - roundings) * mean);
     } else {
-      wrong += !encoded.is_in(data, i, number);
+      wrong += !is_in(pattern.dtype, data, i, number);
     }
   }
   return wrong;

@@ -116,11 +116,10 @@ void require_served(const Plan& plan, const Variant& variant) {
                                                             : " does not support host memory: use --device cuda"));
   }
   const uint32_t dtype = 1U << static_cast<uint32_t>(plan.dtype), op = 1U << static_cast<uint32_t>(plan.op);
-  const bool taken =
-      std::any_of(capabilities.algorithms.begin(), capabilities.algorithms.end(), [&](const AlgorithmInfo& algorithm) {
-        const bool chosen = variant.algorithm == "auto" || algorithm.name == variant.algorithm;
-        return chosen && (algorithm.dtypes & dtype) != 0 && (algorithm.ops & op) != 0;
-      });
+  const bool taken = std::ranges::any_of(capabilities.algorithms, [&](const AlgorithmInfo& algorithm) {
+    const bool chosen = variant.algorithm == "auto" || algorithm.name == variant.algorithm;
+    return chosen && (algorithm.dtypes & dtype) != 0 && (algorithm.ops & op) != 0;
+  });
   if (taken) return;
   throw Error(ExitCode::usage, "-d " + type_name(plan.dtype) + " -o " + op_name(plan.op) + ": " + variant.backend +
                                    ", algorithm " + variant.algorithm + ", does not support them");
@@ -131,9 +130,7 @@ void require_tunable(const Request& request) {
   require(request.backends.size() == 1, "--tune", joined(request.backends), "expected one backend");
   require(request.collectives == std::vector<std::string>{"allreduce"}, "--tune", joined(request.collectives),
           "expected allreduce only: other collectives have no algorithms");
-  const auto& algorithms = request.algorithms;
-  require(std::find(algorithms.begin(), algorithms.end(), "auto") == algorithms.end(), "--tune", "auto",
-          "expected algorithms to choose from");
+  require(std::ranges::count(request.algorithms, "auto") == 0, "--tune", "auto", "expected algorithms to choose from");
 }
 
 int64_t count_gpus() {
@@ -245,9 +242,9 @@ std::vector<comm::BenchmarkCase> cases_of(const Plan& plan, const Variant& varia
     sources.insert(sources.begin(), comm::Source::backend);
   }
   // Whether an allreduce refuses memory from malloc.
-  const bool needs_alloc = std::any_of(
-      capabilities.algorithms.begin(), capabilities.algorithms.end(),
-      [&](const AlgorithmInfo& declared) { return declared.name == variant.algorithm && declared.from_alloc; });
+  const bool needs_alloc = std::ranges::any_of(capabilities.algorithms, [&](const AlgorithmInfo& declared) {
+    return declared.name == variant.algorithm && declared.from_alloc;
+  });
   const int root = static_cast<int>(plan.request.root);
   std::vector<comm::BenchmarkCase> cases;
   for (const comm::Kind kind : plan.collectives) {

@@ -58,6 +58,7 @@ struct Variant {
 struct HostRanks {
   std::string name;
   std::vector<int> ranks;
+  std::string identity{};  // unlike names, different on different hosts
 };
 
 // A request that has been checked.

@@ -17,6 +17,7 @@
 #include "cli/console/progress_bar.hpp"
 #include "cli/console/table.hpp"
 #include "ddprun/error.hpp"
+#include "ddprun/plugin/options.hpp"
 #include "tools/data/fetch.hpp"
 #include "tools/lib/process.hpp"
 
@@ -127,32 +128,16 @@ struct Download {
     plan.echo = console::terminal_columns() > 0;
     plan.log = part + ".log";
     // --disable: without the user's curlrc. --no-buffer: what came is in the part, however curl ends.
-    plan.command = {curl,
-                    "--disable",
-                    "--fail",
-                    "--location",
-                    "--globoff",
-                    "--no-buffer",
-                    "--proto",
-                    "=http,https,file",
-                    "--proto-redir",
-                    "=http,https",
-                    "--retry",
-                    "3",
-                    "--connect-timeout",
-                    "15",
-                    "--speed-limit",
-                    "1",
-                    "--speed-time",
-                    "30",
-                    "--max-filesize",
-                    std::to_string(file.bytes),
-                    "--output",
-                    part,
-                    "--continue-at",
-                    "-",
-                    plan.echo ? "--progress-bar" : "--no-progress-meter",
-                    url};
+    plan.command = parse_list(
+        "--disable --fail --location --globoff --no-buffer --proto =http,https,file --proto-redir =http,https "
+        "--retry 3 --connect-timeout 15 --speed-limit 1 --speed-time 30 --continue-at -",
+        ' ');
+    plan.command.insert(plan.command.begin(), curl);
+    const std::string most = std::to_string(file.bytes),
+                      progress = plan.echo ? "--progress-bar" : "--no-progress-meter";
+    for (const auto& word : {std::string("--max-filesize"), most, std::string("--output"), part, progress, url}) {
+      plan.command.push_back(word);
+    }
     const tools::ChildEnd end = tools::run_process(plan);
     const std::string reason = end.is_good() ? "" : end.why();
     fs::remove(plan.log);

@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/words.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::fetch {
 namespace {
@@ -81,9 +82,7 @@ const std::vector<DataSet>& catalogue() {
 }
 
 std::vector<std::string> data_set_names() {
-  std::vector<std::string> names;
-  for (const DataSet& set : catalogue()) names.push_back(set.name);
-  return names;
+  return tools::each(catalogue(), &DataSet::name);
 }
 
 const DataSet& find_data_set(const std::string& name) {

@@ -35,17 +35,10 @@ Source source_of_config(const Request& request) {
 }
 
 Source source_of_request(const Request& request) {
-  DatasetContext context{request.root, {}, static_cast<uint64_t>(request.seed)};
+  DatasetContext context{request.root, request.options, static_cast<uint64_t>(request.seed)};
   std::map<std::string, std::string> places = {{"name", "data set \"" + request.data_set + "\""}};
   if (!request.root.empty()) places["root"] = "--root " + request.root;
-  for (const std::string& option : request.options) {
-    const std::size_t equals = option.find('=');
-    if (equals == 0 || equals == std::string::npos) {
-      throw Error(ExitCode::usage, "--option " + option + ": expected KEY=VALUE");
-    }
-    context.options[option.substr(0, equals)] = option.substr(equals + 1);
-    places["options." + option.substr(0, equals)] = "--option " + option;
-  }
+  for (const auto& [key, value] : request.options) places["options." + key] = "--option " + key + "=" + value;
   return {{request.data_set, context}, [places](const std::string& key, const std::string& reason) {
             const auto place = places.find(key);
             return (place == places.end() ? places.at("name") : place->second) + ": " + reason;

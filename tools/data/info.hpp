@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,16 +12,16 @@
 namespace ddprun::info {
 
 struct Request {
-  std::string data_set;                   // its name, or a plugin's name or path; or
-  std::string config;                     // --config: the data set of an experiment
-  std::vector<std::string> overrides;     // --set, of the experiment
-  std::string root;                       // --root
-  std::vector<std::string> options;       // --option key=value
-  int64_t seed = 42;                      // --seed
-  std::vector<std::string> plugin_paths;  // --plugin-path
-  std::string split = "train";            // --split
-  int64_t sample = 0;                     // --sample
-  int64_t epoch = 0;                      // --epoch
+  std::string data_set;                        // its name, or a plugin's name or path; or
+  std::string config;                          // --config: the data set of an experiment
+  std::vector<std::string> overrides;          // --set, of the experiment
+  std::string root;                            // --root
+  std::map<std::string, std::string> options;  // --option key=value
+  int64_t seed = 42;                           // --seed
+  std::vector<std::string> plugin_paths;       // --plugin-path
+  std::string split = "train";                 // --split
+  int64_t sample = 0;                          // --sample
+  int64_t epoch = 0;                           // --epoch
 };
 
 // Returns the text to print. Throws Error.

@@ -34,7 +34,7 @@ ExitCode run_fetch(const FetchRequest& request) {
 }
 
 // The data set, by its name or from a config; then which sample to show, and how.
-CLI::App* declare_info(CLI::App& data, info::Request& request) {
+CLI::App* declare_info(CLI::App& data, info::Request& request, std::vector<std::string>& options) {
   auto* to = data.add_subcommand("info", "Show shapes, value ranges, classes and a sample of a data set.");
   to->add_option("dataset", request.data_set, "The name of a data set, or the name or path of a plugin.")
       ->type_name("NAME");
@@ -43,7 +43,7 @@ CLI::App* declare_info(CLI::App& data, info::Request& request) {
   console::add_overrides(*to, request.overrides)->needs(config);
   to->add_option("--root", request.root, "The folder of its files.")->type_name("DIR")->excludes(config);
   const std::string about_options = "An option of the data set, such as samples=100. May be repeated.";
-  console::add_key_values(*to, "--option", request.options, "KEY=VALUE", about_options)->excludes(config);
+  console::add_key_values(*to, "--option", options, "KEY=VALUE", about_options)->excludes(config);
   to->add_option("--seed", request.seed, "The seed of its random parts.")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
@@ -64,11 +64,13 @@ ExitCode run_program(int argc, char** argv) {
   cli.require_subcommand(0, 1);
   FetchRequest fetched;
   info::Request shown;
+  std::vector<std::string> options;
   const CLI::App* fetch = declare_fetch(cli, fetched);
-  const CLI::App* info = declare_info(cli, shown);
+  const CLI::App* info = declare_info(cli, shown, options);
   if (const auto end = console::parse(cli, argc, argv)) return *end;
   if (fetch->parsed()) return run_fetch(fetched);
   if (!info->parsed()) return console::show_help(cli);
+  shown.options = console::key_values("--option", options);
   std::fputs(info::show(shown).c_str(), stdout);
   return ExitCode::ok;
 }

@@ -17,7 +17,18 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // bytes fetched at a
 class Measure {
  public:
   void add(std::span<const double> values) {
-    for (const double value : values) add(value);
+    for (const double value : values) {
+      if (!std::isfinite(value)) {
+        ++others_;
+        continue;
+      }
+      if (count_++ == 0) low_ = high_ = origin_ = value;
+      low_ = std::min(low_, value);
+      high_ = std::max(high_, value);
+      const double distance = value - origin_;
+      sum_ += distance;
+      squares_ += distance * distance;
+    }
   }
 
   Spread spread() const {
@@ -28,19 +39,6 @@ class Measure {
   }
 
  private:
-  void add(double value) {
-    if (!std::isfinite(value)) {
-      ++others_;
-      return;
-    }
-    if (count_++ == 0) low_ = high_ = origin_ = value;
-    low_ = std::min(low_, value);
-    high_ = std::max(high_, value);
-    const double distance = value - origin_;
-    sum_ += distance;
-    squares_ += distance * distance;
-  }
-
   int64_t count_ = 0;
   int64_t others_ = 0;
   double origin_ = 0, low_ = 0, high_ = 0, sum_ = 0, squares_ = 0;

@@ -50,40 +50,26 @@ std::string describe(const plugin::File& file) {
 
 // The bytes that all processes use on the GPU with an address (Gpu::bus_id), as NVIDIA's management library (NVML)
 // reports them; -1: not known. Called in a child, which ends without nvmlShutdown().
-class MemoryInUse {
- public:
-  MemoryInUse() {
-    const cuda::Library library("libnvidia-ml.so.1");
-    if (!library.found()) return;
-    const auto init = library.function<int()>("nvmlInit_v2");
-    if (init == nullptr || init() != kNvmlSuccess) return;
-    find_ = library.function<int(const char*, void**)>("nvmlDeviceGetHandleByPciBusId_v2");
-    memory_ = library.function<int(void*, Memory*)>("nvmlDeviceGetMemoryInfo");
-  }
-
-  int64_t of(const std::string& bus_id) const {
-    void* device = nullptr;
-    Memory memory{};
-    if (find_ == nullptr || find_(bus_id.c_str(), &device) != kNvmlSuccess) return -1;
-    if (memory_ == nullptr || memory_(device, &memory) != kNvmlSuccess) return -1;
-    return static_cast<int64_t>(memory.used);
-  }
-
- private:
-  static constexpr int kNvmlSuccess = 0;
+int64_t memory_in_use(const cuda::Library& nvml, const std::string& bus_id) {
   struct Memory {  // nvmlMemory_t
     unsigned long long total, free, used;
+  } memory{};
+  void* device = nullptr;
+  const auto calls = [&]<class... Types>(const char* name, Types... arguments) {
+    const auto function = nvml.function<int(Types...)>(name);
+    return function != nullptr && function(arguments...) == 0;  // NVML_SUCCESS
   };
-
-  int (*find_)(const char*, void**) = nullptr;
-  int (*memory_)(void*, Memory*) = nullptr;
-};
+  const bool is_known = nvml.found() && calls("nvmlInit_v2") &&
+                        calls("nvmlDeviceGetHandleByPciBusId_v2", bus_id.c_str(), &device) &&
+                        calls("nvmlDeviceGetMemoryInfo", device, &memory);
+  return is_known ? static_cast<int64_t>(memory.used) : -1;
+}
 
 std::string describe_gpus() {
   json list = json::array();
-  const MemoryInUse memory;
+  const cuda::Library nvml("libnvidia-ml.so.1");
   for (const cuda::Gpu& gpu : cuda::gpus()) {
-    const int64_t in_use = memory.of(gpu.bus_id);
+    const int64_t in_use = memory_in_use(nvml, gpu.bus_id);
     list.push_back({{"name", gpu.name}, {"bus_id", gpu.bus_id}, {"memory", gpu.memory_bytes}, {"in_use", in_use}});
   }
   const json all = {{"cuda", cuda::driver_version()}, {"list", list}};

@@ -186,14 +186,10 @@ void judge_launcher(const Facts& facts, Findings& findings) {
                    "ddprun would end with this error: set or unset the variables that it names", launcher.error}});
 }
 
-struct Group {
-  const char* name;
-  void (*judge)(const Facts& facts, Findings& findings);
-};
-
-constexpr Group kGroups[] = {{"plugins", judge_plugins}, {"cores", judge_cores},         {"memory", judge_memory},
-                             {"NUMA", judge_numa},       {"GPUs", judge_gpus},           {"network", judge_network},
-                             {"limits", judge_limits},   {"variables", judge_variables}, {"launcher", judge_launcher}};
+constexpr std::pair<const char*, void (*)(const Facts&, Findings&)> kGroups[] = {
+    {"plugins", judge_plugins}, {"cores", judge_cores},         {"memory", judge_memory},
+    {"NUMA", judge_numa},       {"GPUs", judge_gpus},           {"network", judge_network},
+    {"limits", judge_limits},   {"variables", judge_variables}, {"launcher", judge_launcher}};
 
 }  // namespace
 
@@ -215,9 +211,9 @@ State Findings::judge(const std::string& name, const std::optional<std::string>&
 
 std::vector<Finding> judge(const Facts& facts) {
   Findings findings;
-  for (const Group& group : kGroups) {
-    findings.begin(group.name);
-    group.judge(facts, findings);
+  for (const auto& [group, judge_group] : kGroups) {
+    findings.begin(group);
+    judge_group(facts, findings);
   }
   return findings.list();
 }

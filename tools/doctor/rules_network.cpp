@@ -18,10 +18,6 @@ std::string joined(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-bool contains(const std::vector<std::string>& words, const std::string& word) {
-  return std::ranges::count(words, word) > 0;
-}
-
 bool are_loopback(const std::vector<std::string>& addresses) {
   return !addresses.empty() && std::ranges::all_of(addresses, launch::is_loopback);
 }
@@ -79,7 +75,8 @@ std::vector<std::string> unmatched(const std::string& variable, std::string list
     const bool known = std::ranges::any_of(network.interfaces, [&](const Interface& one) {
       return prefixes ? one.name.starts_with(name) : one.name == name;
     });
-    const bool rdma = variable == "UCX_NET_DEVICES" && (name == "all" || contains(network.rdma_devices, name));
+    const bool rdma =
+        variable == "UCX_NET_DEVICES" && (name == "all" || std::ranges::count(network.rdma_devices, name) > 0);
     if (!name.empty() && !known && !rdma) names.push_back(name);
   }
   return names;
