@@ -110,6 +110,22 @@ void waits_for_last(Context& context, const std::string& algorithm) {
   }
 }
 
+// The last rank has no data: it waits for nobody in an exchange, and nobody waits for it.
+void waits_for_nobody(Context& context) {
+  const auto backend = context.join({.deadline = context.settings().fault_deadline});
+  const int last = context.size() - 1;
+  const TestCall what{.kind = Kind::exchange, .dtype = DType::uint8, .sizes = [=](int from, int to) {
+                        return from == last || to == last ? 0 : 4'000;
+                      }};
+  for (const bool last_is_first : {true, false}) {
+    context.ranks().meet();
+    if (context.is_last() == last_is_first) context.judge(run_checked(context, *backend, what, 7).fault);
+    context.ranks().meet();
+    if (context.is_last() != last_is_first) context.judge(run_checked(context, *backend, what, 7).fault);
+  }
+  context.ranks().meet();
+}
+
 class Collectives {
  public:
   Collectives(const World& world, std::vector<Case>& cases)
@@ -121,6 +137,7 @@ class Collectives {
     for (const DType dtype : kDTypes) {
       if (first_op(settings_, "auto", dtype)) add_movements(dtype);
     }
+    if (settings_.capabilities.exchange) add_exchanges();
     for (const auto& algorithm : algorithms_of(settings_)) {
       if (algorithm != "auto") add_others_under(algorithm);
       const std::string barrier = "barrier " + algorithm, allreduce = "allreduce " + algorithm;
@@ -183,6 +200,29 @@ class Collectives {
     if (!settings_.large && dtype != common_dtype(settings_, "auto")) return;
     add("auto", {.kind = Kind::allgather, .dtype = dtype}, kLarge / static_cast<std::size_t>(size_));
     add_broadcasts("auto", dtype, kLarge);
+  }
+
+  // Blocks of different sizes: gather, scatter, and messages between two ranks are such exchanges.
+  void add_exchanges() {
+    const int last = size_ - 1;
+    const auto add = [&](const std::string& what, std::function<std::size_t(int from, int to)> sizes) {
+      const TestCall call{.kind = Kind::exchange, .dtype = DType::uint8, .sizes = std::move(sizes)};
+      cases_.push_back({"exchange auto", "exchange auto " + what, [=, seed = cases_.size() + 1](Context& context) {
+                          for (uint64_t i = 0; i < 3; ++i) run_one(context, "auto", call, seed + 100 * i);
+                        }});
+    };
+    const auto number = [](int from, int to) { return static_cast<std::size_t>(from * 7 + to * 3 + 1); };
+    add("of different sizes", [=](int from, int to) { return number(from, to) * 997; });
+    add("with empty blocks", [](int from, int to) { return (from + to) % 2 == 0 ? 0 : 5'003; });
+    add("without data", [](int, int) { return 0; });
+    add("with oneself", [](int from, int to) { return from == to ? 70'001 : 0; });
+    add("from all to one rank", [=](int from, int to) { return to == last ? number(from, to) * 1'009 : 0; });
+    add("from one rank to all", [=](int from, int to) { return from == last ? number(from, to) * 1'009 : 0; });
+    add("from one rank to another", [=](int from, int to) { return from == 0 && to == last ? 20'011 : 0; });
+    add("of large blocks", [=](int from, int to) { return 3'000'017 + number(from, to); });
+    add("of large blocks one way", [](int from, int to) { return from < to ? 2'000'003 : 5; });
+    if (size_ == 1) return;
+    cases_.push_back({"exchange auto", "exchange auto of a rank that has no data", waits_for_nobody, kOwnWorld});
   }
 
   // An algorithm is for allreduce; the other collectives must still work.

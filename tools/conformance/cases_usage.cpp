@@ -96,7 +96,7 @@ void null_when_empty(Context& context) {
   auto& backend = context.shared();
   for (const TestCall& what : calls_of_each_kind(context.settings(), common_call(context.settings(), "auto", 0))) {
     const Collective nothing = context.memory().call(nullptr, nullptr, 0, what.dtype, what.op);
-    context.wait(start_call(backend, what.kind, nothing));
+    context.wait(start(backend, what, nothing));
   }
 }
 
@@ -121,21 +121,19 @@ void refuses_unknown_option(Context& context) {
 
 // Five times the same numbers, on two communicators created with `deterministic`: the bits are the same.
 void repeats(Context& context, const std::string& algorithm, Kind kind) {
-  const TestCall what = common_call(context.settings(), algorithm, 65'537);
-  const std::size_t blocks = kind == Kind::reduce_scatter ? static_cast<std::size_t>(context.size()) : 1;
-  Buffer send(context.memory(), blocks * what.count * size_of(what.dtype));
+  TestCall what = common_call(context.settings(), algorithm, 65'537);
+  what.kind = kind;
   std::vector<unsigned char> first;
-  fill(what.dtype, what.op, 5, context.rank(), 0, blocks * what.count, send.data());
-  send.put();
   for (int joined = 0; joined < 2; ++joined) {
     const auto backend = context.join({.algorithm = algorithm, .deterministic = true});
     for (int run = 0; run < 5; ++run) {
-      Buffer recv(context.memory(), what.count * size_of(what.dtype));
-      context.wait(
-          start_call(*backend, kind, context.memory().call(send.at(0), recv.at(0), what.count, what.dtype, what.op)));
-      recv.get();
-      if (first.empty()) first = recv.copy();
-      if (!recv.holds(first)) context.fail("run " + std::to_string(joined * 5 + run) + " differs from the first");
+      Buffers buffers(context, what);
+      buffers.fill(5);
+      buffers.run(*backend);
+      context.judge(buffers.fault());
+      const std::vector<unsigned char> result(buffers.recv(), buffers.recv() + what.count * size_of(what.dtype));
+      if (first.empty()) first = result;
+      if (result != first) context.fail("run " + std::to_string(joined * 5 + run) + " differs from the first");
     }
     context.ranks().meet();
   }

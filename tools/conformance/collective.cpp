@@ -31,11 +31,14 @@ Expected expected_at(const TestCall& what, uint64_t seed, int rank, int size, st
     case Kind::reduce_scatter: {
       return reduce(what.dtype, what.op, seed, size, static_cast<std::size_t>(rank) * what.count + index);
     }
-    case Kind::allgather:
-    case Kind::exchange: {
+    case Kind::allgather: {
       const int from = static_cast<int>(index / what.count);
-      const std::size_t first = what.kind == Kind::exchange ? static_cast<std::size_t>(rank) * what.count : 0;
-      return {contribution(what.dtype, what.op, seed, from, first + index % what.count), 0};
+      return {contribution(what.dtype, what.op, seed, from, index % what.count), 0};
+    }
+    case Kind::exchange: {
+      int from = 0;
+      for (; index >= what.between(from, rank); ++from) index -= what.between(from, rank);
+      return {contribution(what.dtype, what.op, seed + static_cast<uint64_t>(rank), from, index), 0};
     }
     default: return {contribution(what.dtype, what.op, seed, what.root, index), 0};
   }
@@ -73,12 +76,8 @@ TestCall common_call(const Settings& settings, const std::string& algorithm, std
 std::vector<TestCall> calls_of_each_kind(const Settings& settings, const TestCall& like) {
   std::vector<TestCall> calls;
   const Capabilities& can = settings.capabilities;
-  for (const auto& [kind, has] : {std::pair(Kind::allreduce, true),
-                                  {Kind::broadcast, true},
-                                  {Kind::allgather, true},
-                                  {Kind::reduce_scatter, can.reduce_scatter},
-                                  {Kind::exchange, can.exchange}}) {
-    if (!has) continue;
+  for (const Kind kind : {Kind::allreduce, Kind::broadcast, Kind::allgather, Kind::reduce_scatter, Kind::exchange}) {
+    if ((kind == Kind::reduce_scatter && !can.reduce_scatter) || (kind == Kind::exchange && !can.exchange)) continue;
     calls.push_back(like);
     calls.back().kind = kind;
   }
@@ -100,11 +99,11 @@ Buffer::Buffer(const tools::BufferMemory& memory, std::size_t bytes, std::size_t
 Buffers::Buffers(Context& context, const TestCall& what, void* own)
     : context_(context),
       what_(in_form(what)),
+      counts_(counts_of(context, what)),
       block_(static_cast<std::size_t>(context.rank()) * block_bytes()),
-      send_bytes_(block_bytes() * (sends_blocks(what.kind) ? static_cast<std::size_t>(context.size()) : 1)),
-      recv_bytes_(block_bytes() * (gets_blocks(what.kind) ? static_cast<std::size_t>(context.size()) : 1)),
-      first_(context.memory(), what_.in_place ? std::max(send_bytes_, recv_bytes_) : send_bytes_, shift(), own),
-      second_(context.memory(), what_.in_place ? 0 : recv_bytes_, shift()) {}
+      first_(context.memory(), std::max(counts_.send, what_.in_place ? counts_.recv : 0) * size_of(what.dtype), shift(),
+             own),
+      second_(context.memory(), what_.in_place ? 0 : counts_.recv * size_of(what.dtype), shift()) {}
 
 void Buffers::put() {
   before_ = first_.copy();
@@ -114,9 +113,15 @@ void Buffers::put() {
 
 void Buffers::fill(uint64_t seed) {
   seed_ = seed;
-  if (what_.kind != Kind::broadcast || context_.rank() == what_.root) {
-    conformance::fill(what_.dtype, what_.op, seed, context_.rank(), 0, send_bytes_ / size_of(what_.dtype),
-                      first_.data() + send_at());
+  const auto [kind, dtype, op, root] = std::tuple(what_.kind, what_.dtype, what_.op, what_.root);
+  const int rank = context_.rank();
+  unsigned char* at = first_.data() + send_at();
+  for (int to = 0; kind == Kind::exchange && to < context_.size(); ++to) {
+    conformance::fill(dtype, op, seed + static_cast<uint64_t>(to), rank, 0, what_.between(rank, to), at);
+    at += what_.between(rank, to) * size_of(dtype);
+  }
+  if (kind != Kind::exchange && (kind != Kind::broadcast || rank == root)) {
+    conformance::fill(dtype, op, seed, rank, 0, counts_.send, at);
   }
   put();
 }
@@ -125,7 +130,7 @@ Work Buffers::start(CommBackend& backend) const {
   void* const recv = (what_.in_place ? first_ : second_).at(recv_at());
   Collective call = context_.memory().call(first_.at(send_at()), recv, what_.count, what_.dtype, what_.op);
   call.root = what_.root;
-  return start_call(backend, what_.kind, call);
+  return conformance::start(backend, what_, call);
 }
 
 std::string Buffers::fault(bool divided) {
@@ -141,17 +146,11 @@ std::string Buffers::fault(bool divided) {
 std::string Buffers::fault_around() const {
   if (!first_.intact() || !second_.intact()) return "wrote outside the buffers";
   if (!what_.in_place && !first_.holds(before_)) return "changed send";
-  if (what_.in_place && what_.kind == Kind::reduce_scatter && !holds_other_blocks()) {
-    return "changed a block of send that is not recv";
-  }
-  return "";
-}
-
-bool Buffers::holds_other_blocks() const {
+  if (!what_.in_place || what_.kind != Kind::reduce_scatter) return "";
   auto now = first_.copy();
   const auto own = static_cast<std::ptrdiff_t>(block_);
   std::copy_n(before_.begin() + own, block_bytes(), now.begin() + own);
-  return now == before_;
+  return now == before_ ? "" : "changed a block of send that is not recv";
 }
 
 std::string Buffers::fault_after_overwrite(milliseconds meanwhile) {
@@ -165,13 +164,31 @@ std::string Buffers::fault_after_overwrite(milliseconds meanwhile) {
   return first_.holds(before_) && second_.holds(other) ? "" : "wrote into a buffer after wait had returned";
 }
 
-Work start_call(CommBackend& backend, Kind kind, const Collective& call) {
-  if (kind != Kind::exchange) return comm::start(backend, kind, call);
+Counts counts_of(const Context& context, const TestCall& what) {
+  const auto ranks = static_cast<std::size_t>(context.size());
+  if (what.kind != Kind::exchange) {
+    return {what.kind == Kind::reduce_scatter ? what.count * ranks : what.count,
+            what.kind == Kind::allgather ? what.count * ranks : what.count};
+  }
+  Counts all{0, 0};
+  for (int peer = 0; peer < context.size(); ++peer) {
+    all.send += what.between(context.rank(), peer);
+    all.recv += what.between(peer, context.rank());
+  }
+  return all;
+}
+
+Work start(CommBackend& backend, const TestCall& what, const Collective& call) {
+  if (what.kind != Kind::exchange) return comm::start(backend, what.kind, call);
   std::vector<Block> send, recv;
-  const std::size_t bytes = call.count * size_of(call.dtype);
-  for (std::size_t at = 0; send.size() < static_cast<std::size_t>(backend.size()); at += bytes) {
-    send.push_back({static_cast<char*>(const_cast<void*>(call.send)) + at, bytes});
-    recv.push_back({static_cast<char*>(call.recv) + at, bytes});
+  const auto add = [&](std::vector<Block>& blocks, char*& at, std::size_t count) {
+    blocks.push_back({count > 0 ? at : nullptr, count * size_of(what.dtype)});
+    at += blocks.back().bytes;
+  };
+  char *out = static_cast<char*>(const_cast<void*>(call.send)), *in = static_cast<char*>(call.recv);
+  for (int peer = 0; peer < backend.size(); ++peer) {
+    add(send, out, what.between(backend.rank(), peer));
+    add(recv, in, what.between(peer, backend.rank()));
   }
   return backend.exchange({send, recv, call.memory, call.stream});
 }
@@ -192,7 +209,7 @@ Checked run_checked(Context& context, CommBackend& backend, const TestCall& what
   buffers.fill(seed);
   Checked result;
   result.execution = buffers.run(backend);
-  const bool same_on_all = same != nullptr && !sends_blocks(what.kind);
+  const bool same_on_all = same != nullptr && what.kind != Kind::reduce_scatter && what.kind != Kind::exchange;
   result.fault = buffers.fault(same_on_all);
   if (same_on_all) same->judge_same(what.dtype, buffers.recv(), buffers.recv_count());
   if (what.overwrite_after.count() > 0) {

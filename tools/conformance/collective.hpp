@@ -22,7 +22,10 @@ struct TestCall {
   int root = 0;
   std::size_t count = 0;  // elements of one rank, as in ddprun_collective
   bool in_place = false;
+  std::function<std::size_t(int from, int to)> sizes{};  // of the blocks of an exchange; not set: `count`
   milliseconds overwrite_after{0};  // not 0: run_checked() overwrites the buffers after wait, and looks again later
+
+  std::size_t between(int from, int to) const { return sizes ? sizes(from, to) : count; }
 };
 
 // An allreduce with a dtype and an op that the algorithm supports, for cases that are not about them.
@@ -50,6 +53,14 @@ class Buffer : public Guarded {
   unsigned char* image_;
 };
 
+// Starts it. The blocks of an exchange follow each other in call.send and call.recv.
+Work start(CommBackend& backend, const TestCall& what, const Collective& call);
+// The elements of the two buffers of a rank.
+struct Counts {
+  std::size_t send, recv;
+};
+Counts counts_of(const Context& context, const TestCall& what);
+
 // The buffers of a collective on one rank, and their content before it. In place, as a broadcast always is and an
 // exchange never, the first one holds both.
 class Buffers {
@@ -64,14 +75,13 @@ class Buffers {
   // Reads the result. What is wrong with it, or "". Of equal results on all ranks (`divided`), each rank checks a part.
   std::string fault(bool divided = false);
 
-  std::size_t recv_count() const { return recv_bytes_ / size_of(what_.dtype); }
+  std::size_t recv_count() const { return counts_.recv; }
   unsigned char* recv() { return (what_.in_place ? first_ : second_).data() + recv_at(); }
   // Whether something writes into them meanwhile: fills both with other numbers, and looks again.
   std::string fault_after_overwrite(milliseconds meanwhile);
 
  private:
   std::string fault_around() const;
-  bool holds_other_blocks() const;
   std::size_t block_bytes() const { return what_.count * size_of(what_.dtype); }
   // Out of place, both start one element after a cache line.
   std::size_t shift() const { return what_.in_place ? 0 : size_of(what_.dtype); }
@@ -82,23 +92,14 @@ class Buffers {
   Context& context_;
   TestCall what_;
   uint64_t seed_ = 0;
+  Counts counts_;
   std::size_t block_;  // where this rank's block begins
-  std::size_t send_bytes_, recv_bytes_;
   Buffer first_, second_;
   std::vector<unsigned char> before_;
 };
 
 // "float32 sum count 1024 in place"
 std::string describe(const TestCall& what);
-
-// Starts it. An exchange sends `count` elements to each rank.
-Work start_call(CommBackend& backend, Kind kind, const Collective& call);
-constexpr bool sends_blocks(Kind kind) {
-  return kind == Kind::reduce_scatter || kind == Kind::exchange;
-}
-constexpr bool gets_blocks(Kind kind) {
-  return kind == Kind::allgather || kind == Kind::exchange;
-}
 
 // The result of a checked collective: how the backend executed it, and what is wrong, or "".
 struct Checked {

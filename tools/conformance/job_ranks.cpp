@@ -10,6 +10,12 @@
 #include "base/log.hpp"
 #include "ddprun/error.hpp"
 
+namespace ddprun::testing {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, end, number, error, records)
+
+}  // namespace ddprun::testing
+
 namespace ddprun::conformance {
 namespace {
 
@@ -66,18 +72,12 @@ std::vector<Outcome> JobRanks::run(const std::function<void(testing::Rank&)>& bo
   };
   testing::Rank(index, size(), gather, take).run(body);
   ::alarm(0);  // that of the last case; this process lives on
-  const json mine = {{"end", own.end}, {"number", own.number}, {"error", own.error}, {"records", own.records}};
   std::vector<Outcome> outcomes;
   // A text may be in any encoding.
-  const std::string text = mine.dump(-1, ' ', false, json::error_handler_t::replace);
+  const std::string text = json(own).dump(-1, ' ', false, json::error_handler_t::replace);
   for (const std::string& one : job_->store().allgather(world, index, size(), text, 3 * kGather)) {
-    const json of_rank = json::parse(one);
-    Outcome& outcome = outcomes.emplace_back();
-    outcome.rank = static_cast<int>(outcomes.size()) - 1;
-    of_rank.at("end").get_to(outcome.end);
-    of_rank.at("number").get_to(outcome.number);
-    of_rank.at("error").get_to(outcome.error);
-    of_rank.at("records").get_to(outcome.records);
+    outcomes.push_back(json::parse(one));
+    outcomes.back().rank = static_cast<int>(outcomes.size()) - 1;
   }
   return outcomes;
 }

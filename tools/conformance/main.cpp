@@ -126,8 +126,8 @@ Settings settings_from(const Arguments& arguments) {
 // The cases of one world that the options choose, and first the one that they all need.
 std::vector<Case> cases_of(const World& world) {
   std::vector<Case> all;
-  for (const auto add : {add_collective_cases, add_usage_cases, add_request_cases, add_exchange_cases,
-                         add_lifetime_cases, add_process_cases, add_fault_cases}) {
+  for (const auto add : {add_collective_cases, add_usage_cases, add_request_cases, add_lifetime_cases,
+                         add_process_cases, add_fault_cases}) {
     add(world, all);
   }
   std::erase_if(all, [&](const Case& one) { return !world.settings.checks.chooses(world.name() + ": " + one.name); });

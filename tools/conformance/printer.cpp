@@ -56,17 +56,20 @@ void Printer::skip(const std::string& what, std::size_t combinations) {
 }
 
 void Printer::end_world(const std::string& world) {
-  std::vector<std::pair<std::string, std::vector<Result>>> groups;  // in the order in which they first appear
+  struct Group {
+    std::string name;
+    std::size_t passed = 0, failed = 0;
+  };
+  std::vector<Group> groups;  // in the order in which they first appear
   for (const Result& one : results_) {
     if (one.world != world || one.state == State::not_run) continue;
-    auto group = std::ranges::find(groups, one.group, [](const auto& named) { return named.first; });
-    if (group == groups.end()) group = groups.insert(group, {one.group, {}});
-    group->second.push_back(one);
+    auto group = std::ranges::find(groups, one.group, &Group::name);
+    if (group == groups.end()) group = groups.insert(group, {one.group});
+    ++(one.state == State::failed ? group->failed : group->passed);
   }
-  for (const auto& [group, results] : groups) {
-    const std::size_t failed = count_of(results, State::failed);
-    std::cout << std::left << std::setw(20) << world << std::setw(24) << group << std::right << std::setw(6)
-              << results.size() - failed << " passed";
+  for (const auto& [name, passed, failed] : groups) {
+    std::cout << std::left << std::setw(20) << world << std::setw(24) << name << std::right << std::setw(6) << passed
+              << " passed";
     if (failed > 0) std::cout << std::setw(6) << failed << " FAILED";
     std::cout << '\n';
   }

@@ -144,8 +144,6 @@ void add_collective_cases(const World& world, std::vector<Case>& cases);
 void add_usage_cases(const World& world, std::vector<Case>& cases);
 // What the plugin does with the buffers, the ddprun_collective and the request of a call.
 void add_request_cases(const World& world, std::vector<Case>& cases);
-// Exchanges whose blocks have sizes of their own, if the plugin has the collective.
-void add_exchange_cases(const World& world, std::vector<Case>& cases);
 // Creation and destruction of communicators.
 void add_lifetime_cases(const World& world, std::vector<Case>& cases);
 // What the plugin does to the process and to the machine.
