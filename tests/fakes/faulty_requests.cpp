@@ -149,7 +149,8 @@ ddprun_status Communicator::run(ddprun_collective_fn function, const ddprun_coll
 ddprun_status Communicator::run_exchange(Request& request) {
   if (is("exchange_waits")) run(plugin.barrier, {}, request.error);
   ddprun_request* started = nullptr;
-  const ddprun_status status = end(plugin.exchange(inner, &request.exchange, &started), started, request.error);
+  const ddprun_status begun = plugin.exchange(inner, &request.exchange, &started);
+  const ddprun_status status = end(begun, started, request.error);
   for (const ddprun_block& block : request.recv) {
     constexpr uint64_t kMuch = 1'000'000;
     if (is("wrong_large_blocks") && status == DDPRUN_OK && block.bytes > kMuch) *static_cast<char*>(block.data) ^= 1;
