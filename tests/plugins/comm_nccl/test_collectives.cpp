@@ -122,12 +122,12 @@ TEST_CASE("an exchange is one group of sends and receives, without the empty blo
         "ncclGroupEnd\n"
         "stream 1500 records event 2\n"
         "stream 5 waits for event 2\n"
-        "stream 5 records event 1\n"
-        "stream 1500 waits for event 1\n"
+        "stream 5 records event 3\n"
+        "stream 1500 waits for event 3\n"
         "ncclGroupStart\n"
         "ncclGroupEnd\n"
-        "stream 1500 records event 2\n"
-        "stream 5 waits for event 2\n");
+        "stream 1500 records event 4\n"
+        "stream 5 waits for event 4\n");
 }
 
 TEST_CASE("NCCL allocates and registers memory, and freeing it waits for the GPU") {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "plugins/lib/shm/group_member.hpp"
@@ -336,5 +337,25 @@ TEST_CASE("different collectives on the ranks are an error on all ranks") {
           expect_mismatch(DType::float32, Op::sum, first ? 10 : 100'000);
           expect_mismatch(first ? DType::float32 : DType::int32, Op::sum, 50'000);
           expect_mismatch(DType::float32, first ? Op::max : Op::min, 50'000);
+        }) == "");
+}
+
+TEST_CASE("a rank without data may leave while two others exchange") {
+  CHECK(ran(3, As::processes, [](Rank& rank) {
+          GroupMember member(rank);
+          constexpr std::size_t kBytes = 300'000;
+          const auto peer = static_cast<std::size_t>(1 - rank.rank());
+          std::vector<char> out(kBytes, static_cast<char>('a' + rank.rank())), in(kBytes);
+          std::vector<ddprun::Block> send(3), recv(3);
+          if (rank.rank() < 2) send[peer] = {out.data(), kBytes}, recv[peer] = {in.data(), kBytes};
+          if (rank.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+          member.group().run("exchange", [&](ddprun::shm::Collectives& all, ddprun::shm::Waiter& waiter) {
+            all.exchange(ddprun::Exchange{send, recv}, waiter);
+          });
+          if (rank.rank() == 2) member.end();
+          if (rank.rank() < 2 && in != std::vector<char>(kBytes, rank.rank() == 0 ? 'b' : 'a')) {
+            throw std::runtime_error("another block");
+          }
+          rank.meet();
         }) == "");
 }
