@@ -223,7 +223,7 @@ std::vector<HostRanks> compare_plans(const Plan& plan, Store& store, const launc
                                             one.at("plan").get<std::string>() + "\", and rank 0 \"" + first +
                                             "\": give the same arguments and the same version on all hosts");
     }
-    auto place = std::ranges::find(hosts, one.at("host"), &HostRanks::identity);
+    auto place = std::ranges::find(hosts, one.at("host").get<std::string>(), &HostRanks::identity);
     if (place == hosts.end()) place = hosts.insert(place, {one.at("name"), {}, one.at("host")});
     place->ranks.push_back(static_cast<int>(rank));
   }

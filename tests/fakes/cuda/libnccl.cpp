@@ -36,6 +36,20 @@ Fake& fake() {
   return *ddprun_fake();
 }
 
+// What a thread sends and receives in a group of calls. A group without a call has no communicator: then it is the one
+// that the thread has used last.
+struct Group {
+  struct Block {
+    void* data;
+    size_t bytes;
+    int peer;
+  };
+  cudaStream_t stream = nullptr;
+  std::vector<Block> sent{}, received{};
+};
+thread_local Group group;
+thread_local ncclComm_t last_used = nullptr;
+
 // The result of the call `name`; `what` follows it in the record.
 ncclResult_t call(const std::string& name, const std::string& what = "", ncclComm_t comm = nullptr) {
   fake().record(name + (what.empty() ? "" : " " + what));
@@ -121,6 +135,63 @@ ncclResult_t collective(const char* name, size_t count, ncclDataType_t type, int
   return failed(ncclUnhandledCudaError, race.what());
 }
 
+// What a rank sends to each rank: its size, then its bytes.
+std::string sent_by(const Group& sender, int ranks) {
+  std::string all;
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::string bytes;
+    for (const auto& block : sender.sent) {
+      if (block.peer == rank) bytes.assign(static_cast<const char*>(block.data), block.bytes);
+    }
+    const size_t size = bytes.size();
+    all.append(reinterpret_cast<const char*>(&size), sizeof size).append(bytes);
+  }
+  return all;
+}
+
+// What each rank gets from all ranks, in rank order.
+Texts exchanged(const Texts& parts) {
+  Texts results(parts.size());
+  for (const std::string& part : parts) {
+    size_t at = 0;
+    for (std::string& result : results) {
+      size_t size;
+      std::memcpy(&size, part.data() + at, sizeof size);
+      result += part.substr(at + sizeof size, size);
+      at += sizeof size + size;
+    }
+  }
+  return results;
+}
+
+// Queues the thread's group on its stream. Throws Race.
+void queue_group(const ncclComm& comm) {
+  const std::string name = "Exchange";
+  const auto handle = static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(group.stream));
+  const auto stream = gpu::stream_of(handle, gpu::current_device());
+  const auto work = gpu::queue_work(stream);
+  gpu::note(gpu::name_of(stream) + " " + name);
+  try {
+    for (const auto& block : group.sent) gpu::access(stream, block.data, block.bytes, false, name);
+    for (const auto& block : group.received) gpu::access(stream, block.data, block.bytes, true, name);
+  } catch (...) {
+    gpu::finish(work);
+    throw;
+  }
+  const auto read = [work, mine = group, ranks = comm.size] {
+    gpu::wait_for_turn(work);
+    return sent_by(mine, ranks);
+  };
+  const auto write = [mine = group](const std::string& result) {
+    size_t at = 0;
+    for (const auto& block : mine.received) {
+      std::memcpy(block.data, result.data() + at, block.bytes);
+      at += block.bytes;
+    }
+  };
+  comm.peers->queue({name, read, exchanged, write, [work] { gpu::finish(work); }});
+}
+
 // All parts, concatenated.
 std::string joined(const std::vector<std::string>& parts) {
   std::string all;
@@ -163,6 +234,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
               *comm);
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
+  last_used = comm;
   const int turns = comm->turns;
   if (turns > 0) --comm->turns;
   *state = turns != 0 ? ncclInProgress : static_cast<ncclResult_t>(fake().async_error.load());
@@ -177,10 +249,12 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   while (fake().destroy_hangs) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  last_used = nullptr;
   delete comm;
   return call("ncclCommDestroy");
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  last_used = nullptr;
   delete comm;
   fake().gpu_hangs = false;
   return call("ncclCommAbort");
@@ -223,18 +297,31 @@ ncclResult_t ncclAllGather(const void* send, void* recv, size_t count, ncclDataT
                     {send, bytes, recv, bytes * static_cast<size_t>(comm->size)},
                     [](const Texts& parts) { return Texts(parts.size(), joined(parts)); });
 }
-// Only recorded: what moves data between two ranks is not played.
+// One group sends at most one block to each rank, and receives in rank order.
 ncclResult_t ncclGroupStart() {
+  group = {};
   return call("ncclGroupStart");
 }
-ncclResult_t ncclSend(const void*, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclSend(const void* data, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  last_used = comm;
+  group.stream = stream;
+  group.sent.push_back({const_cast<void*>(data), count * nccl::size_of(type), peer});
   return call("ncclSend", of(count, type, peer, stream), comm);
 }
-ncclResult_t ncclRecv(void*, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclRecv(void* data, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+  last_used = comm;
+  group.stream = stream;
+  group.received.push_back({data, count * nccl::size_of(type), peer});
   return call("ncclRecv", of(count, type, peer, stream), comm);
 }
-ncclResult_t ncclGroupEnd() {
-  return call("ncclGroupEnd");
+ncclResult_t ncclGroupEnd() try {
+  const ncclResult_t result = call("ncclGroupEnd");
+  const bool failing = result != ncclSuccess && result != ncclInProgress;
+  if (!failing && last_used != nullptr && last_used->peers != nullptr) queue_group(*last_used);
+  return result;
+} catch (const gpu::Race& race) {
+  return failed(ncclUnhandledCudaError, race.what());
 }
 // `count` is per rank of the result.
 ncclResult_t ncclReduceScatter(const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t op,
