@@ -7,7 +7,7 @@ import weakref
 import torch
 import torch.distributed as dist
 
-from . import library
+from . import interrupts, library
 from .collectives import Collectives
 from .meeting import Meeting
 from .options import Options
@@ -19,12 +19,14 @@ PREFIX = "ddprun_"
 _MANY = 100  # works at once: then look which have ended
 
 _groups = weakref.WeakSet()
+_plugins = {}  # by the name of the backend in Torch
 
 
 def register():
     """Registers a backend of torch.distributed for each communication plugin in the search path."""
     for name in library.backends():
         torch_name = PREFIX + name.replace("-", "_")
+        _plugins[torch_name] = name
         make = functools.partial(_make, name, torch_name)
         # A plugin is not loaded before it is used, so the memory that it takes is checked then.
         if not hasattr(dist.Backend, torch_name.upper()):
@@ -42,6 +44,18 @@ def _close_all():
     for group in list(_groups):
         group.shutdown()
     library.finish()
+
+
+def _capabilities_of(plugin):
+    try:
+        return library.capabilities(plugin)
+    except library.Failure as failure:
+        raise error_of(failure) from None
+
+
+def _abort_all():
+    for group in list(_groups):
+        group.abort()
 
 
 class ProcessGroup(Collectives, dist.ProcessGroup):
@@ -62,10 +76,8 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         self._channels = {}  # by sender, receiver and tag
         self._handles = {}  # by kind of memory
         self._inflight = {}  # works whose buffers the library may use, though nobody else keeps them
-        try:
-            self._capabilities = library.capabilities(plugin)
-        except library.Failure as failure:
-            raise error_of(failure) from None
+        interrupts.watch(_abort_all)
+        self._capabilities = _capabilities_of(plugin)
         kinds = {"cpu": library.CAP_HOST, "cuda": library.CAP_CUDA}
         self._devices = [device for device, needed in kinds.items() if self._capabilities & needed]
         _groups.add(self)
@@ -133,17 +145,32 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         return handle
 
     def _join(self, memory):
-        if not self._capabilities & (library.CAP_CUDA if memory == library.CUDA else library.CAP_HOST):
-            raise dist.DistBackendError(f"{self._torch_name}: rank {self._rank}: this backend takes "
-                                        f"{'host' if memory == library.CUDA else 'CUDA'} memory only: move the tensor, "
-                                        "or choose another backend for its device")
         device = torch.cuda.current_device() if memory == library.CUDA else -1
-        return self._meeting.join(self._plugin, self._options, device)
+        return self._meeting.join(self._plugin_for(memory), self._options, device)
+
+    def _plugin_for(self, memory):
+        """This one, or in "cpu:ddprun_shm,cuda:ddprun_nccl" that of the other device: Torch gives a Python group all
+        devices, and keeps what was asked for."""
+        device, needed = ("cuda", library.CAP_CUDA) if memory == library.CUDA else ("cpu", library.CAP_HOST)
+        if self._capabilities & needed:
+            return self._plugin
+        asked = dist.distributed_c10d._world.pg_backend_config.get(self, "")
+        by_device = dict(entry.split(":") for entry in asked.split(",") if ":" in entry)
+        plugin = _plugins.get(by_device.get(device))
+        if plugin is None or not _capabilities_of(plugin) & needed:
+            raise dist.DistBackendError(
+                f"{self._torch_name}: rank {self._rank}: this group ({asked or self._torch_name}) has no backend of "
+                f"ddprun for {device}: move the tensor, or name one for each device: "
+                "\"cpu:ddprun_shm,cuda:ddprun_nccl\"")
+        return plugin
 
     def _started(self, name, start, memory, used, results, finish=None):
         event = ProfilerEvent.begin(f"{self._torch_name}:{name}")
         try:
-            work = Work(start(self._handle(memory)), results, finish, self._forget)
+            handle = self._handle(memory)
+            if memory == library.CUDA and not self._capabilities & library.CAP_STREAM_ORDERED:
+                torch.cuda.current_stream().synchronize()  # such a plugin reads the tensors at once
+            work = Work(start(handle), results, finish, self._forget)
         except library.Failure as failure:
             raise error_of(failure) from None
         if len(self._inflight) >= _MANY:  # nobody waits for them
@@ -158,6 +185,10 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
     def _forget(self, work):
         self._inflight.pop(id(work), None)
 
+    def monitored_barrier(self, timeout=None, wait_all_ranks=False):
+        """As torch.distributed.monitored_barrier, which refuses backends that are not named gloo."""
+        self._meeting.monitored_barrier(self._timeout if timeout is None else timeout, wait_all_ranks)
+
     def send(self, tensors, peer, tag=0):
         return self._to_peer(tensors, self._rank, peer, tag)
 
@@ -165,7 +196,8 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         return self._to_peer(tensors, peer, self._rank, tag)
 
     def recv_anysource(self, tensors, tag=0):
-        raise NotImplementedError(f"{self._torch_name}: recv() without a source is not supported: name the rank")
+        raise NotImplementedError(f"{self._torch_name}: rank {self._rank}: recv() without a source is not supported: name "
+                                  "the rank")
 
     @named
     def _to_peer(self, tensors, sender, receiver, tag):

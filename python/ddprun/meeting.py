@@ -15,7 +15,7 @@ class Meeting:
 
     def __init__(self, store, rank, size, who, timeout):
         self._store, self._rank, self._size, self._who, self._timeout = store, rank, size, who, timeout
-        self._numbers = itertools.count(1)
+        self._numbers, self._barriers = itertools.count(1), itertools.count(1)
         self._error = None
         self._stopped = False
 
@@ -57,18 +57,54 @@ class Meeting:
         number = next(self._numbers)
         self._store.set(f"{number}/{self._rank}", mine)
         latest = time.monotonic() + self._timeout.total_seconds()
-        return [self._get(f"{number}/{rank}", rank, latest) for rank in range(self._size)]
-
-    def _get(self, key, rank, latest):
-        # Not Store.wait: it would keep the store's connection, which other threads of this rank need, and Ctrl-C waiting.
-        pause = 0.001
-        while not self._store.check([key]):
-            if self._stopped:
-                raise dist.DistBackendError(f"{self._who}: aborted: the process group was destroyed")
-            if time.monotonic() >= latest:
+        values = []
+        for rank in range(self._size):
+            values.append(self._get(f"{number}/{rank}", latest))
+            if values[-1] is None:
                 raise dist.DistStoreError(
                     f"{self._who}: rank {self._rank}: joining: rank {rank} did not come within "
                     f"{self._timeout.total_seconds():g} s: look at the output of rank {rank}")
+        return values
+
+    def monitored_barrier(self, timeout, wait_all_ranks):
+        """Rank 0 waits for the others, and says which have not come: the first, or all. Its words are those of Gloo's
+        backend. It needs nothing but the store, so it works where a collective hangs."""
+        place = f"barrier {next(self._barriers)}/"
+        latest = time.monotonic() + timeout.total_seconds()
+        if self._rank > 0:
+            self._store.set(f"{place}{self._rank}", b"here")
+            answer = self._get(f"{place}all", latest + timeout.total_seconds())
+            if answer != b"here":
+                raise dist.DistNetworkError(
+                    f"{self._who}: Rank {self._rank} successfully reached monitoredBarrier, but received errors while "
+                    f"waiting for send/recv from rank 0: {answer.decode() if answer else 'rank 0 did not come'}")
+            return
+        missing = []
+        for rank in range(1, self._size):
+            if (wait_all_ranks or not missing) and self._get(f"{place}{rank}", latest) is None:
+                missing.append(str(rank))
+        ranks = ("Ranks " if len(missing) > 1 else "Rank ") + ", ".join(missing)
+        why = f"{ranks} failed to pass monitoredBarrier in {timeout.total_seconds() * 1000:g} ms"
+        self._store.set(f"{place}all", why if missing else "here")
+        if missing:
+            raise dist.DistNetworkError(f"{self._who}: Rank 0 timed out in monitoredBarrier: {why}")
+
+    def _get(self, key, latest):
+        """The value, or None if it does not come in time."""
+        # Not Store.wait: it would keep the store's connection, which other threads of this rank need, and Ctrl-C waiting.
+        pause = 0.001
+        while not self._has(key):
+            if self._stopped:
+                raise dist.DistBackendError(f"{self._who}: aborted: the process group was destroyed")
+            if time.monotonic() >= latest:
+                return None
             time.sleep(pause)
             pause = min(2 * pause, 0.05)
         return self._store.get(key)
+
+    def _has(self, key):
+        try:
+            return self._store.check([key])
+        except dist.DistNetworkError as error:
+            raise dist.DistStoreError(f"{self._who}: rank {self._rank}: joining: the store is gone, which rank 0 has "
+                                      f"under torchrun and env://: look at the output of rank 0 ({error})") from None

@@ -40,7 +40,7 @@ def op_of(op):
     for known, number in _OPS.items():
         if op == known:
             return number
-    raise ValueError(f"ReduceOp {op}: expected SUM, MIN, MAX, PRODUCT or AVG")
+    raise ValueError(f"{getattr(op, 'op', op)}: expected SUM, MIN, MAX, PRODUCT or AVG")
 
 
 def number_of(tensor, op):
