@@ -1,0 +1,286 @@
+"""A backend of torch.distributed as a communication plugin of ddprun: the functions of ddprun/plugin/comm_plugin.h.
+
+plugins/comm_c10d runs this file in a Python of its own, without the rest of this package, and calls fill(). The file
+adds nothing to what the backend does: `ddprun conformance` judges the backend, not this file.
+"""
+import ctypes
+import functools
+import importlib
+import itertools
+import time
+from ctypes import CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_int32, c_uint32, c_uint64, c_void_p
+from datetime import timedelta
+
+OK, INVALID, UNSUPPORTED, TIMEOUT, PEER_LOST, ABORTED, MISMATCH, NO_MEMORY, INTERNAL = range(9)
+# The words of a backend's errors, and what they mean. The first that fits counts.
+STATUS_OF = (("closed by peer", PEER_LOST), ("reset by peer", PEER_LOST), ("Broken pipe", PEER_LOST),
+             ("imed out", TIMEOUT), ("imeout", TIMEOUT), ("Invalid scalar type", UNSUPPORTED))
+SLICE = 0.05  # how often a wait looks at the host's flag, in seconds
+MEETING = 256  # bytes that each rank gives in create
+
+Allgather = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_uint64, c_void_p)
+
+
+class Option(Structure):
+    _fields_ = [("key", c_char_p), ("value", c_char_p)]
+
+
+class Host(Structure):
+    _fields_ = [("struct_size", c_uint32), ("rank", c_int32), ("size", c_int32), ("device", c_int32),
+                ("deadline_ms", c_uint32), ("deterministic", c_int32), ("algorithm", c_char_p),
+                ("options", POINTER(Option)), ("option_count", c_uint32), ("error_size", c_uint32),
+                ("error", c_void_p), ("context", c_void_p), ("abort_flag", c_void_p), ("log", c_void_p),
+                ("allgather", Allgather), ("address", c_char_p)]
+
+
+class Collective(Structure):
+    _fields_ = [("struct_size", c_uint32), ("dtype", c_int32), ("op", c_int32), ("root", c_int32),
+                ("memory", c_int32), ("reserved", c_int32), ("send", c_void_p), ("recv", c_void_p),
+                ("count", c_uint64), ("stream", c_void_p)]
+
+
+class Execution(Structure):
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("algorithm", c_void_p), ("transport", c_void_p)]
+
+
+Create = CFUNCTYPE(c_int32, POINTER(Host), POINTER(c_void_p))
+Start = CFUNCTYPE(c_int32, c_void_p, POINTER(Collective), POINTER(c_void_p))
+Wait = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_uint32, POINTER(Execution))
+Test = CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(c_int32))
+Nothing = CFUNCTYPE(None, c_void_p)
+Text = CFUNCTYPE(c_void_p, c_void_p)
+
+
+class Table(Structure):
+    _fields_ = [("struct_size", c_uint32), ("abi", c_uint32), ("name", c_char_p), ("version", c_char_p),
+                ("library", c_char_p), ("capabilities", c_uint64), ("algorithms", c_void_p),
+                ("algorithm_count", c_uint32), ("reserved", c_uint32), ("create", Create), ("destroy", Nothing),
+                ("allreduce", Start), ("broadcast", Start), ("allgather", Start), ("barrier", Start), ("wait", Wait),
+                ("abort", Nothing), ("last_error", Text), ("reduce_scatter", Start), ("test", Test)]
+
+
+class Failure(Exception):
+    def __init__(self, status, text):
+        super().__init__(text)
+        self.status = status
+
+
+def line_of(error):
+    """The first line of an error, which may have a stack below it."""
+    text = str(error).strip() or type(error).__name__
+    return "".join(c if c.isprintable() else " " for c in text.splitlines()[0])
+
+
+def status_of(error):
+    text = str(error)
+    return getattr(error, "status", next((status for words, status in STATUS_OF if words in text), INTERNAL))
+
+
+def milliseconds(number):
+    return timedelta(milliseconds=min(number, 10 ** 9))
+
+
+@functools.lru_cache(256)
+def tensor_at(address, count, dtype):
+    """The memory itself, which the caller owns."""
+    if count == 0:
+        return torch.empty(0, dtype=dtype)
+    return torch.frombuffer((c_char * (count * dtype.itemsize)).from_address(address), dtype=dtype)
+
+
+def meet(host, mine):
+    """The texts of all ranks."""
+    send = ctypes.create_string_buffer(mine.encode()[:MEETING - 1], MEETING)
+    recv = ctypes.create_string_buffer(MEETING * host.size)
+    status = host.allgather(host.context, send, MEETING, recv)
+    if status != OK:
+        raise Failure(status, "the ranks cannot meet")
+    return [recv[i * MEETING:(i + 1) * MEETING].split(b"\0")[0].decode(errors="replace") for i in range(host.size)]
+
+
+def store_of(host, timeout):
+    """Rank 0 has the store, and says where: "127.0.0.1:1234", or why there is none."""
+    if host.size == 1:
+        return c10d.HashStore()
+    store, place = None, ""
+    if host.rank == 0:
+        try:
+            address = (host.address or b"").decode() or "127.0.0.1"
+            store = c10d.TCPStore(address, 0, None, True, timeout, False)
+            place = f"{address} {store.port}"
+        except Exception as error:
+            place = "! " + line_of(error)
+    address, port = meet(host, place)[0].split(" ", 1)
+    if address == "!":
+        raise Failure(INTERNAL, "rank 0: " + port)
+    return store or c10d.TCPStore(address, int(port), None, False, timeout, False)
+
+
+def process_group(name, host, store, timeout):
+    if name != "gloo":
+        plugin = c10d.Backend._plugins.get(name.upper())
+        if plugin is None:
+            raise Failure(INVALID, f"{name}: torch.distributed has no such backend; import the module that registers "
+                                   "it: option module")
+        if not plugin.extended_api:
+            return plugin.creator_fn(store, host.rank, host.size, timeout)
+        of_group = c10d.distributed_c10d._DistributedBackendOptions()
+        of_group.store, of_group.timeout, of_group.group_id = store, timeout, "ddprun"
+        of_group.group_rank, of_group.group_size = host.rank, host.size
+        of_group.global_ranks_in_group = list(range(host.size))
+        return plugin.creator_fn(of_group, None)
+    options = c10d.ProcessGroupGloo._Options()
+    options._timeout = timeout
+    address = (host.address or b"").decode()
+    options._devices = [c10d.ProcessGroupGloo.create_device(hostname=address) if address else
+                        c10d.ProcessGroupGloo.create_default_device()]
+    options._threads = 2  # as in init_process_group
+    return c10d.ProcessGroupGloo(store, host.rank, host.size, options)
+
+
+class Communicator:
+    def __init__(self, host):
+        options = {host.options[i].key.decode(): host.options[i].value.decode() for i in range(host.option_count)}
+        self.name = options.get("backend", "gloo")
+        self.error = self.text = ctypes.create_string_buffer(b"no call has failed")
+        self.transport = ctypes.create_string_buffer(self.name.encode())
+        self.deadline = host.deadline_ms
+        self.aborted, self.flag = False, c_int32.from_address(host.abort_flag)
+        self.size = host.size
+        self.requests, self.numbers = {}, itertools.count(1)
+        if options.get("module"):
+            importlib.import_module(options["module"])
+        timeout = milliseconds(host.deadline_ms)
+        self.group = process_group(self.name, host, c10d.PrefixStore("ddprun", store_of(host, timeout)), timeout)
+
+    def check_aborted(self):
+        if self.aborted or self.flag.value:
+            self.abort()
+            raise Failure(ABORTED, "aborted")
+
+    def abort(self):
+        self.aborted = True
+        self.group.abort()
+
+    def start(self, kind, call):
+        self.check_aborted()
+        dtype, count = DTYPES[call.dtype], call.count
+        if kind == "barrier":
+            options, tensors = c10d.BarrierOptions(), ()
+        elif kind == "broadcast":
+            options, tensors = c10d.BroadcastOptions(), ([tensor_at(call.recv, count, dtype)],)
+            options.rootRank, options.rootTensor = call.root, 0
+        elif kind == "allreduce":
+            options, tensors = c10d.AllreduceOptions(), ([tensor_at(call.recv, count, dtype)],)
+            options.reduceOp = OPS[call.op]
+            if call.send != call.recv:  # c10d has it in place only
+                ctypes.memmove(call.recv, call.send, count * dtype.itemsize)
+        elif kind == "allgather":
+            options = c10d.AllgatherOptions()
+            tensors = tensor_at(call.recv, count * self.size, dtype), tensor_at(call.send, count, dtype)
+        else:
+            options = c10d.ReduceScatterOptions()
+            tensors = tensor_at(call.recv, count, dtype), tensor_at(call.send, count * self.size, dtype)
+            options.reduceOp = OPS[call.op]
+        options.timeout = milliseconds(self.deadline)
+        work = getattr(self.group, METHODS.get(kind, kind))(*tensors, options)
+        number = next(self.numbers)
+        self.requests[number] = work, tensors, time.monotonic() + self.deadline / 1000
+        return number
+
+    def wait(self, number, timeout_ms):
+        work, tensors, until = self.requests.pop(number)
+        until = min(until, time.monotonic() + timeout_ms / 1000)
+        while True:
+            left = until - time.monotonic()
+            try:
+                work.wait(timedelta(seconds=max(min(left, SLICE), 0.001)))
+                return
+            except Exception:
+                if work.is_completed():  # so it is not only the end of the slice
+                    self.check_aborted()
+                    raise
+            self.check_aborted()
+            if left <= 0:
+                raise Failure(TIMEOUT, "the collective did not end in time")
+
+
+METHODS = {"allgather": "_allgather_base", "reduce_scatter": "_reduce_scatter_base"}
+communicators = {}
+handles = itertools.count(1)
+
+
+def guarded(function):
+    """Its status: no exception crosses."""
+    @functools.wraps(function)
+    def call(handle, *arguments):
+        communicator = communicators[handle]
+        try:
+            function(communicator, *arguments)
+            return OK
+        except Exception as error:
+            communicator.error = ctypes.create_string_buffer(line_of(error).encode(errors="replace"))
+            return status_of(error)
+    return call
+
+
+def create(host, out):
+    try:
+        handle = next(handles)
+        communicators[handle] = Communicator(host.contents)
+        out[0] = handle
+        return OK
+    except Exception as error:
+        text = line_of(error).encode(errors="replace")[:host.contents.error_size - 1] + b"\0"
+        ctypes.memmove(host.contents.error, text, len(text))
+        return status_of(error)
+
+
+def destroy(handle):
+    communicator = communicators.pop(handle)
+    if communicator.requests and not communicator.aborted:
+        communicator.abort()  # else the group waits for them when it is freed
+
+
+def starter(kind):
+    @guarded
+    def start(communicator, call, request):
+        request[0] = communicator.start(kind, call.contents)
+    return Start(start)
+
+
+@guarded
+def wait(communicator, request, timeout_ms, execution):
+    communicator.wait(request, timeout_ms)
+    if execution:
+        execution.contents.algorithm = ctypes.addressof(ALGORITHM)
+        execution.contents.transport = ctypes.addressof(communicator.transport)
+
+
+@guarded
+def test(communicator, request, done):
+    done[0] = communicator.requests[request][0].is_completed()
+
+
+def fill(table, trouble):
+    """Fills in the table at this address, or writes why torch.distributed cannot be used."""
+    global torch, c10d, DTYPES, OPS, ALGORITHM, kept
+    try:
+        import torch
+        import torch.distributed as c10d
+        DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8, torch.int16, torch.int32,
+                  torch.int64, torch.uint8)
+        kinds = c10d.ReduceOp
+        OPS = (kinds.SUM, kinds.MIN, kinds.MAX, kinds.PRODUCT, kinds.AVG)
+    except Exception as error:
+        text = line_of(error).encode(errors="replace")[:255] + b"\0"
+        ctypes.memmove(trouble, text, len(text))
+        return
+    ALGORITHM = ctypes.create_string_buffer(b"c10d")
+    kept = Table.from_address(table)  # which keeps the functions, too
+    kept.create, kept.destroy = Create(create), Nothing(destroy)
+    for kind in ("allreduce", "broadcast", "allgather", "barrier", "reduce_scatter"):
+        setattr(kept, kind, starter(kind))
+    kept.wait, kept.test = Wait(wait), Test(test)
+    kept.abort = Nothing(lambda handle: communicators[handle].abort())
+    kept.last_error = Text(lambda handle: ctypes.addressof(communicators[handle].error))
