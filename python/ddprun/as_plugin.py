@@ -176,7 +176,7 @@ class Communicator:
             if call.send != call.recv:  # c10d has it in place only
                 ctypes.memmove(call.recv, call.send, count * dtype.itemsize)
         elif kind == "allgather":
-            options = c10d.AllgatherOptions()
+            options = torch._C._distributed_c10d.AllgatherOptions()
             tensors = tensor_at(call.recv, count * self.size, dtype), tensor_at(call.send, count, dtype)
         else:
             options = c10d.ReduceScatterOptions()
@@ -284,3 +284,11 @@ def fill(table, trouble):
     kept.wait, kept.test = Wait(wait), Test(test)
     kept.abort = Nothing(lambda handle: communicators[handle].abort())
     kept.last_error = Text(lambda handle: ctypes.addressof(communicators[handle].error))
+
+
+if __name__ == "__main__":
+    # The library that this Python is in, and the program that it takes itself for, which may be that of a venv.
+    import sys
+    import sysconfig
+    folder, version = sysconfig.get_config_vars("LIBDIR", "LDVERSION")
+    print(f"{folder}/libpython{version}.so.1.0", sys.executable, sep="\n")

@@ -29,7 +29,8 @@ CLI::Option* declare_list(CLI::App& to, const std::string& name, Values& values,
 }
 
 void declare_what(CLI::App& to, Request& request) {
-  declare_list(to, "--backend", request.backends, "The communication plugins, by name or path.", "NAME,...")
+  declare_list(to, "--backend", request.backends,
+               "The communication plugins, by name or path; c10d:gloo is the Gloo of PyTorch.", "NAME,...")
       ->capture_default_str();
   declare_list(
       to, "--algorithm", request.algorithms,

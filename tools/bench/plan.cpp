@@ -203,9 +203,12 @@ Plan plan_of(const Request& request, const plugin::Registry& registry) {
   require_tunable(request);
   for (const int64_t ranks : request.ranks) {
     for (const std::string& backend : request.backends) {
-      const plugin::CommPlugin plugin = registry.comm(backend);
+      const bool is_c10d = backend.starts_with("c10d:");
+      const plugin::CommPlugin plugin = registry.comm(is_c10d ? "c10d" : backend);
+      auto options = options_for(backend, request);
+      if (is_c10d) options["backend"] = backend.substr(5);
       for (const std::string& algorithm : algorithms_for(plugin, request)) {
-        plan.variants.push_back({backend, plugin, algorithm, static_cast<int>(ranks), options_for(backend, request)});
+        plan.variants.push_back({backend, plugin, algorithm, static_cast<int>(ranks), options});
         require_served(plan, plan.variants.back());
       }
     }

@@ -45,7 +45,9 @@ std::string is_shape(const std::string& text) {
 }
 
 void declare(CLI::App& app, Arguments& arguments) {
-  app.add_option("--plugin", arguments.plugin, "The plugin to test: a name (\"gloo\") or a path.")->required();
+  app.add_option("--plugin", arguments.plugin,
+                 "The plugin to test: a name (\"gloo\") or a path. c10d:gloo is the Gloo of PyTorch.")
+      ->required();
   console::add_plugin_path(app, arguments.plugin_path);
   app.add_option("--ranks", arguments.ranks, "The world sizes, from 1 to 16. The default is 1,2,3,5.")
       ->delimiter(',')
@@ -113,7 +115,9 @@ Settings settings_from(const Arguments& arguments) {
   settings.fault_deadline = milliseconds(arguments.fault_deadline_ms);
   settings.slack = milliseconds(arguments.slack_ms);
   settings.before_load = ProcessState::now();
-  settings.plugin = plugin::Registry::standard(arguments.plugin_path).comm(arguments.plugin);
+  const bool is_c10d = arguments.plugin.starts_with("c10d:");
+  if (is_c10d) settings.options["backend"] = arguments.plugin.substr(5);
+  settings.plugin = plugin::Registry::standard(arguments.plugin_path).comm(is_c10d ? "c10d" : arguments.plugin);
   settings.plugin.table = &spy::watch(*settings.plugin.table);
   settings.capabilities = comm::capabilities_of(*settings.plugin.table);
   settings.memory = memory_from(arguments, settings);
@@ -163,6 +167,8 @@ ExitCode run(const Arguments& arguments, const std::string& words) {
     std::cout << "skipped: no CUDA memory: " << gpus.missing << '\n';
     return kSkipped;
   }
+  // Once, and not in each rank: that needs seconds.
+  if (table.name == std::string_view("c10d") && !settings.checks.list) join_single(settings);
   Leftovers leftovers;
   CheckOptions output = settings.checks;
   if (output.list || (job != nullptr && !job->leads())) output.json = "";

@@ -159,13 +159,13 @@ std::size_t end_of_world(const std::vector<Case>& cases, std::size_t first) {
 
 constexpr milliseconds kPatience{120'000};  // the first use of a GPU can take long
 
+}  // namespace
+
 void join_single(const Settings& settings) {
   comm::JoinOptions single{.device = device_of(settings, 0), .options = settings.options};
   single.allgather = [](std::string_view mine) { return std::vector<std::string>{std::string(mine)}; };
   comm::join(*settings.plugin.table, single);
 }
-
-}  // namespace
 
 void leave_out(const World& world, std::span<const Case> cases, const std::string& why, const Sink& sink) {
   for (const Case& one : cases) sink({world.name(), one.group, one.name, Result::State::not_run, why});

@@ -210,6 +210,9 @@ std::string run_cases(const World& world, const std::vector<Case>& cases, Leftov
 // Passes the cases to the sink as not run.
 void leave_out(const World& world, std::span<const Case> cases, const std::string& why, const Sink& sink);
 
+// A world of this process, which it leaves again.
+void join_single(const Settings& settings);
+
 struct Gpus {
   int count = 0;
   std::string missing;  // one line: why the plugin cannot be tested on them; or empty
