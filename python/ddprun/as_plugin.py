@@ -113,7 +113,15 @@ def store_of(host, timeout):
     address, port = meet(host, place)[0].split(" ", 1)
     if address == "!":
         raise Failure(INTERNAL, "rank 0: " + port)
-    return store or c10d.TCPStore(address, int(port), None, False, timeout, False)
+    trouble = ""
+    try:
+        store = store or c10d.TCPStore(address, int(port), None, False, timeout, False)
+    except Exception as error:
+        trouble = line_of(error)
+    for rank, text in enumerate(meet(host, trouble)):  # also: rank 0 must not leave before all have connected
+        if text:
+            raise Failure(INTERNAL, f"rank {rank}: {text}")
+    return store
 
 
 def process_group(name, host, store, timeout):
@@ -142,7 +150,7 @@ class Communicator:
     def __init__(self, host):
         options = {host.options[i].key.decode(): host.options[i].value.decode() for i in range(host.option_count)}
         self.name = options.get("backend", "gloo")
-        self.error = self.text = ctypes.create_string_buffer(b"no call has failed")
+        self.error = ctypes.create_string_buffer(b"no call has failed")
         self.transport = ctypes.create_string_buffer(self.name.encode())
         self.deadline = host.deadline_ms
         self.aborted, self.flag = False, c_int32.from_address(host.abort_flag)
@@ -151,7 +159,8 @@ class Communicator:
         if options.get("module"):
             importlib.import_module(options["module"])
         timeout = milliseconds(host.deadline_ms)
-        self.group = process_group(self.name, host, c10d.PrefixStore("ddprun", store_of(host, timeout)), timeout)
+        self.store = c10d.PrefixStore("ddprun", store_of(host, timeout))  # a group need not keep it
+        self.group = process_group(self.name, host, self.store, timeout)
 
     def check_aborted(self):
         if self.aborted or self.flag.value:
