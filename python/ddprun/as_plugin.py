@@ -1,6 +1,6 @@
 """A backend of torch.distributed as a communication plugin of ddprun: the functions of ddprun/plugin/comm_plugin.h.
 
-plugins/comm_c10d runs this file in a Python of its own, without the rest of this package, and calls fill(). The file
+The plugin python/comm_c10d runs this file in a Python of its own, without the rest of this package, and calls fill(). The file
 adds nothing to what the backend does: `ddprun conformance` judges the backend, not this file.
 """
 import ctypes
