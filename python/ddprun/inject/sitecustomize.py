@@ -1,0 +1,56 @@
+"""Python imports this file at its start, if PYTHONPATH names its folder: `ddprun compare` does that for the programs
+that it starts. Without DDPRUN_RECORD and DDPRUN_TORCH_BACKEND, and in a process that never imports Torch, it does
+nothing else than to let the sitecustomize run that it hides."""
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class WhenTorchIsThere:
+    """Installs the recording as soon as `import torch` has ended. No module is imported before that."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch":
+            return None
+        sys.meta_path.remove(self)
+        import importlib.util
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return spec
+        import_torch = spec.loader.exec_module
+
+        def import_and_install(module):
+            import_torch(module)
+            load("record_files")
+            load("recording").install()
+
+        spec.loader.exec_module = import_and_install
+        return spec
+
+
+def load(name):
+    """The module ddprun.NAME, without the package around it: that one would load ddprun's backends."""
+    full = "ddprun." + name
+    if full in sys.modules:
+        return sys.modules[full]
+    from importlib.util import module_from_spec, spec_from_file_location
+    spec = spec_from_file_location(full, os.path.join(os.path.dirname(HERE), name + ".py"))
+    module = sys.modules[full] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run_hidden_one():
+    others = [path for path in sys.path if os.path.abspath(path) != HERE]
+    for finder in sys.meta_path:
+        spec = finder.find_spec(__name__, others)
+        if spec is not None and spec.loader is not None and spec.origin not in ("built-in", "frozen"):
+            from importlib.util import module_from_spec
+            spec.loader.exec_module(module_from_spec(spec))
+            return
+
+
+if os.environ.get("DDPRUN_RECORD") or os.environ.get("DDPRUN_TORCH_BACKEND"):
+    sys.meta_path.insert(0, WhenTorchIsThere())
+run_hidden_one()
