@@ -15,6 +15,7 @@
 #include "cli/config/experiment.hpp"
 #include "tools/compare/comparison.hpp"
 #include "tools/compare/output.hpp"
+#include "tools/compare/program.hpp"
 #include "tools/compare/runner.hpp"
 #include "tools/compare/variant.hpp"
 #include "tools/lib/run.hpp"
@@ -48,15 +49,19 @@ void check_numbers(const Request& request) {
 
 // The request must name what is compared in exactly one way.
 void check_sources(const Request& request) {
-  const int sources =
-      (request.inputs.empty() ? 0 : 1) + (request.config.empty() ? 0 : 1) + (request.runs.empty() ? 0 : 1);
+  const int sources = !request.inputs.empty() + !request.config.empty() + !request.runs.empty() +
+                      !request.program.empty() + !request.commands.empty();
   if (sources != 1) {
-    refuse("expected two or more configs, or --config FILE with --vary KEY=VALUE,VALUE, or two or more run folders");
+    refuse(
+        "expected two or more configs, or --config FILE with --vary KEY=VALUE,VALUE, or two or more run folders, or "
+        "--vary KEY=VALUE,VALUE -- PROGRAM");
   }
   const bool varies = !request.vary.empty(), changes = !request.change.empty();
+  const bool can_vary = !request.config.empty() || !request.program.empty();
   if (!request.config.empty() && !varies && !changes) refuse("--config: nothing varies; add --vary KEY=VALUE,VALUE");
-  if (request.config.empty() && (varies || changes)) {
-    refuse(std::string(varies ? "--vary" : "--change") + " needs one experiment: FILE, or --config FILE");
+  if (!can_vary && (varies || changes)) {
+    refuse(std::string(varies ? "--vary" : "--change") +
+           " needs one experiment (FILE, or --config FILE), or one program (-- PROGRAM)");
   }
   if (!reads_earlier_runs(request)) return;
   if (request.twin) refuse("--aa needs new runs; it does not work with earlier runs");
@@ -66,15 +71,13 @@ void check_sources(const Request& request) {
 
 // `ranks`: as for config::load.
 std::vector<Variant> variants_of(const Request& request, std::optional<int64_t> ranks) {
-  std::vector<Variant> variants;
-  if (request.config.empty()) {
-    variants = variants_of_files(request.inputs, request.overrides, ranks);
-  } else {
-    const auto own =
-        request.change.empty() ? grid_of(request.vary) : std::vector<std::vector<std::string>>{{}, request.change};
-    variants = variants_of_overrides(request.config, own, request.overrides, ranks,
-                                     request.change.empty() ? "--vary" : "--change");
-  }
+  const bool varies = request.change.empty();
+  const auto own = varies ? grid_of(request.vary) : std::vector<std::vector<std::string>>{{}, request.change};
+  const std::string option = varies ? "--vary" : "--change";
+  const std::vector<Variant> variants =
+      has_programs(request)    ? variants_of_programs(request, own, option)
+      : request.config.empty() ? variants_of_files(request.inputs, request.overrides, ranks)
+                               : variants_of_overrides(request.config, own, request.overrides, ranks, option);
   if (variants.size() < 2 && !request.twin)
     refuse("there is one variant; give a second, or --aa to compare it with itself");
   return variants;
@@ -97,12 +100,6 @@ std::vector<Member> members_of(const std::vector<Variant>& variants, bool twin) 
   second.twin = true;
   members.insert(members.begin() + 1, second);
   return members;
-}
-
-void check_fairness(const std::vector<Member>& members, bool allow_different, Comparison& comparison) {
-  const std::vector<Variant> variants = tools::each(members, &Member::variant);
-  if (!allow_different) require_fair(variants);
-  comparison.unfair = unfair_differences(variants);
 }
 
 std::vector<Gate> gates_of(const Request& request, const std::vector<Member>& members) {
@@ -136,7 +133,7 @@ ExitCode compare_earlier(const Request& request) {
   comparison.interleaved = false;
   comparison.members = request.runs.empty() ? members_of_folders(request.inputs, request.warmup_steps)
                                             : members_of_groups(request.runs, request.warmup_steps);
-  check_fairness(comparison.members, request.allow_different, comparison);
+  check_fairness(comparison, request.allow_different);
   const std::vector<Gate> gates = gates_of(request, comparison.members);
   comparison.environment = tools::read_environment(comparison.members.front().dirs.front());
   judge(comparison, gates);
@@ -170,12 +167,12 @@ ExitCode compare_new(const Request& request, const std::vector<Variant>& variant
   const PageFile page;
   Comparison comparison = new_comparison(request);
   comparison.members = members_of(variants, request.twin);
-  check_fairness(comparison.members, request.allow_different, comparison);
+  check_fairness(comparison, request.allow_different);
   const std::vector<Gate> gates = gates_of(request, comparison.members);
   Runner runner(request.running, variants.front(), job);
-  runner.validate(variants);
+  if (!has_programs(request)) runner.validate(variants);
   measure(runner, request, comparison);
-  if (request.parity_steps > 0) measure_parity(runner, request, comparison);
+  if (!has_programs(request) && request.parity_steps > 0) measure_parity(runner, request, comparison);
   judge(comparison, gates);
   return report_result(comparison, page, runner.folder());
 }
@@ -212,6 +209,7 @@ Request with_node_options(Request request) {
 }
 
 ExitCode compare_new(const Request& given) {
+  if (has_programs(given)) return compare_new(given, variants_of(given, std::nullopt), nullptr);
   const Request request = with_node_options(given);
   const std::unique_ptr<tools::Job> job = tools::Job::find(request.nodes);
   if (job == nullptr) return compare_new(request, variants_of(request, std::nullopt), nullptr);

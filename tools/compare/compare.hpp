@@ -28,6 +28,8 @@ struct Request {
   std::vector<std::string> change;             // "key=value": all of one variant, against the config as it is
   std::vector<std::string> overrides;          // --set, for all variants
   std::vector<std::vector<std::string>> runs;  // groups of run folders, one for each variant
+  std::vector<std::string> program;            // a program with its arguments, with vary or change
+  std::vector<std::string> commands;           // one program for each variant, as the shell's text
   int64_t repeats = 5;
   std::optional<double> precision;  // relative half width of every interval; 0.02 is 2 %
   int64_t max_repeats = 30;         // with precision

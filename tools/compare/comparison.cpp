@@ -106,7 +106,7 @@ void look_for_repeats(Comparison& comparison) {
   comparison.loss_repeats.clear();
   comparison.loss_varies.clear();
   for (const Member& member : comparison.members) {
-    if (member.runs.size() < 2) continue;
+    if (member.runs.size() < 2 || member.runs.front().losses.empty()) continue;
     (same_losses(member) ? comparison.loss_repeats : comparison.loss_varies).push_back(member.variant.name);
   }
 }
@@ -165,6 +165,12 @@ std::vector<Variant> variants_of(const std::vector<Member>& members) {
 
 std::vector<std::string> names_of(const std::vector<Member>& members) {
   return tools::each(members, [](const Member& member) { return member.variant.name; });
+}
+
+void check_fairness(Comparison& comparison, bool allow_different) {
+  const std::vector<Variant> variants = tools::each(comparison.members, &Member::variant);
+  if (!allow_different) require_fair(variants);
+  comparison.unfair = unfair_differences(variants);
 }
 
 std::string measure_of(const Comparison& comparison) {

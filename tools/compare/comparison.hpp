@@ -80,6 +80,12 @@ struct Comparison {
   std::map<std::string, std::string> environment;  // of the first run
 };
 
+// Refuses variants that do different work, unless that is allowed (variant.hpp); sets `unfair`.
+void check_fairness(Comparison& comparison, bool allow_different);
+
+// Adds a run, of which the member's variant says what it is like: the same as its other runs. Throws Error(usage).
+void add_run(Member& member, const tools::Run& run, const Variant& variant, int64_t warmup_steps);
+
 // What is compared: "step", or "sample" if the global batches differ. A step of twice the samples may take longer.
 std::string measure_of(const Comparison& comparison);
 

@@ -30,6 +30,17 @@ Variant variant_of(const tools::Run& run) {
   return variant;
 }
 
+void make_names_unique(std::vector<Member>& members) {
+  const std::vector<std::string> names = names_of(members);
+  if (std::set(names.begin(), names.end()).size() == names.size()) return;
+  for (Member& member : members) {
+    const std::filesystem::path dir = std::filesystem::path(member.dirs.front()).lexically_normal();
+    member.variant.name = (dir.has_filename() ? dir : dir.parent_path()).filename().string();
+  }
+}
+
+}  // namespace
+
 // The first run of a member decides its variant.
 void add_run(Member& member, const tools::Run& run, const Variant& variant, int64_t warmup_steps) {
   if (member.dirs.empty()) member.variant = variant;
@@ -47,17 +58,6 @@ void add_run(Member& member, const tools::Run& run, const Variant& variant, int6
   member.parity_dirs.push_back(run.dir);
   member.parity_runs.push_back(std::move(parity));
 }
-
-void make_names_unique(std::vector<Member>& members) {
-  const std::vector<std::string> names = names_of(members);
-  if (std::set(names.begin(), names.end()).size() == names.size()) return;
-  for (Member& member : members) {
-    const std::filesystem::path dir = std::filesystem::path(member.dirs.front()).lexically_normal();
-    member.variant.name = (dir.has_filename() ? dir : dir.parent_path()).filename().string();
-  }
-}
-
-}  // namespace
 
 std::vector<Member> members_of_groups(const std::vector<std::vector<std::string>>& groups, int64_t warmup_steps) {
   std::vector<Member> members;

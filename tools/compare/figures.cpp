@@ -60,7 +60,8 @@ std::vector<double> losses_of(const tools::Run& run) {
     }
     losses.push_back(samples > 0 ? sum / samples : record::kAbsent);
   }
-  return losses;
+  const bool has_one = std::ranges::any_of(losses, [](double loss) { return std::isfinite(loss); });
+  return has_one ? losses : std::vector<double>();
 }
 
 double or_absent(int64_t value) {

@@ -10,6 +10,10 @@ constexpr const char* kExample =
     "          ddprun compare --config exp.toml --vary comm.backend=shm,ucx,gloo\n"
     "          ddprun compare --config exp.toml --vary strategy.kind=single,dp,ddp --precision 2%\n"
     "          ddprun compare --runs runs/old-* --runs runs/new-* --gate '2/1 <= 1.02'\n"
+    "          ddprun compare --vary backend=gloo,ddprun_shm -- torchrun --nproc-per-node 2 train.py\n"
+    "A program that trains with PyTorch: after --, with its arguments. The keys of --vary and --change are then "
+    "backend;\n"
+    "env.NAME, a variable; and any other NAME, which replaces {NAME} in an argument.\n"
     "Over several hosts: --nnodes on each of them, or start it as the ranks of srun, mpirun or torchrun.\n"
     "See docs/comparing.md for the method and its confidence.";
 
@@ -17,6 +21,8 @@ void declare_what(CLI::App& to, Request& request) {
   to.add_option("inputs", request.inputs, "The configs to run, or the folders of earlier runs.")
       ->type_name("FILE|DIR...");
   to.add_option("--config", request.config, "The experiment for --vary or --change.")->type_name("FILE");
+  console::add_repeated(to, "--command", request.commands, "TEXT",
+                        "A program for the shell, one variant. Give it once for each variant.");
   const std::string about_vary = "Make a variant for each value of a key, or for every combination if it is repeated.";
   auto* vary = console::add_key_values(to, "--vary", request.vary, "KEY=VALUE,...", about_vary);
   const std::string about_change =
@@ -54,7 +60,9 @@ ExitCode run_program(int argc, char** argv) {
   add_running_options(cli, request.running);
   console::add_overrides(cli, request.overrides);
   console::add_node_options(cli, request.nodes);
-  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  char** const dashes = std::find(argv, argv + argc, std::string("--"));
+  if (dashes != argv + argc) request.program.assign(dashes + 1, argv + argc);
+  if (const auto end = console::parse(cli, static_cast<int>(dashes - argv), argv)) return *end;
   const bool is_one = !request.vary.empty() || !request.change.empty();
   if (is_one && request.config.empty() && request.inputs.size() == 1) {
     request.config = request.inputs.front();

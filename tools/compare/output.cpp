@@ -73,6 +73,7 @@ ordered_json json_of_member(const Member& member) {
   ordered_json object = {{"name", member.variant.name},
                          {"config", member.variant.file},
                          {"overrides", member.variant.overrides},
+                         {"command", member.variant.command},
                          {"twin", member.twin},
                          {"median", json_of(member.typical.figures)},
                          {"step_quartiles", {member.typical.step_low, member.typical.step_high}},

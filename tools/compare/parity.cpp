@@ -83,7 +83,7 @@ void compare_losses(const std::vector<double>& a, const std::vector<double>& b, 
 }
 
 std::string losses_text(const PairParity& parity) {
-  if (parity.loss_steps == 0) return "losses: not compared, because the runs have no step in common";
+  if (parity.loss_steps == 0) return "losses: not compared, because the runs have no loss of the same step";
   const std::string steps = console::several(parity.loss_steps, "step");
   if (parity.first_other_loss == 0) return "losses: equal bit for bit over " + steps;
   return fmt::format("losses: {} step {}; relative distance {:.1e} there, at most {:.1e} (step {}); {} compared",

@@ -9,6 +9,7 @@
 #include "cli/config/experiment.hpp"
 #include "cli/console/table.hpp"
 #include "record/run_dir.hpp"
+#include "tools/compare/program.hpp"
 #include "tools/compare/statistics.hpp"
 
 namespace ddprun::compare {
@@ -61,7 +62,7 @@ std::string new_folder(const Running& running, const config::Experiment& experim
 }
 
 Runner::Runner(const Running& running, const Variant& first, tools::Job* job) : running_(running), job_(job) {
-  if (running.program.empty()) {
+  if (running.program.empty() && first.command.empty()) {
     throw Error(ExitCode::failure,
                 "compare: needs ddprun, which is neither in the folder of ddprun-compare nor on PATH");
   }
@@ -91,26 +92,31 @@ RunEnd Runner::run(const Variant& variant, const std::string& label, const std::
   overrides.push_back("experiment.output=" + config::quoted(folder_ + "/runs"));
   overrides.insert(overrides.end(), more_overrides.begin(), more_overrides.end());
 
-  std::string dir;
-  ProcessPlan plan = plan_of(running_, arguments_of(variant.file, overrides), folder_ + "/logs/" + name + ".log");
+  const bool is_program = !variant.command.empty();
+  ProcessPlan plan = is_program
+                         ? plan_of_program(variant, record::make_run_dir(folder_ + "/runs", folder_name(variant.name)))
+                         : plan_of(running_, arguments_of(variant.file, overrides), "");
+  plan.log = folder_ + "/logs/" + name + ".log";
+  plan.echo = running_.verbose;
   if (running_.timeout > 0) plan.timeout = config::milliseconds(running_.timeout);
   start_ = Clock::now();
   plan.end_early = [&] {
     draw(label);
-    if (dir.empty()) dir = new_run_dir();
     return false;
   };
   const bool together = job_ != nullptr && variant.loaded.experiment.strategy.kind == "ddp";
   RunEnd end{together ? job_->run({{"variant", variant.name}, {"overrides", overrides}}, plan)
                       : tools::run_process(plan)};
   bar_.clear();
-  end.dir = dir.empty() ? new_run_dir() : dir;
+  end.dir = new_run_dir();
   if (!end.dir.empty()) seen_.push_back(end.dir);
   ++done_;
   seconds_ += since(start_);
   if (end.was_asked()) stop(end, label, folder_);
-  if (end.is_good() && !end.dir.empty()) return end;
-  throw Error(end.code(), fmt::format("{}: {}; its log: {}", label, as_typed(variant, end.why()), end.log));
+  const bool is_good = end.is_good() && !end.dir.empty();
+  std::string why = is_program ? why_not_recorded(end.dir, end) : is_good ? "" : as_typed(variant, end.why());
+  if (why.empty()) return end;
+  throw Error(end.code(), fmt::format("{}: {}; its log: {}", label, why, end.log));
 }
 
 void Runner::print(const std::string& line) {
@@ -170,11 +176,13 @@ void measure(Runner& runner, const Request& request, Comparison& comparison) {
       const RunEnd end = runner.run(member.variant, label);
       const tools::Run run = tools::read_run(end.dir);
       if (comparison.environment.empty()) comparison.environment = run.environment;
-      member.dirs.push_back(run.dir);
-      member.runs.push_back(figures_of(run, request.warmup_steps));
+      Variant variant = member.variant;
+      if (!variant.command.empty()) variant.loaded = config::load(run.config, {});
+      add_run(member, run, variant, request.warmup_steps);
       member.runs.back().other_cpu = tools::other_share(end.cpu);
       runner.print(fmt::format("{}: {} a step", label, console::human_time(member.runs.back().step)));
     }
+    if (round == 0) check_fairness(comparison, request.allow_different);  // of programs this is known now
   }
 }
 

@@ -37,10 +37,6 @@ std::vector<Variant> loaded(std::vector<Variant> variants, std::optional<int64_t
   return variants;
 }
 
-bool all_differ(const std::vector<std::string>& names) {
-  return std::set<std::string>(names.begin(), names.end()).size() == names.size();
-}
-
 // "ring", but "lr=0.1" and "nesterov=true": numbers, true and false are unclear without their key.
 std::string part_of_name(const std::string& override_) {
   const std::size_t equals = override_.find('=');
@@ -91,6 +87,10 @@ std::vector<std::string> split_at_commas(const std::string& text) {
 
 }  // namespace
 
+bool all_differ(const std::vector<std::string>& names) {
+  return std::set<std::string>(names.begin(), names.end()).size() == names.size();
+}
+
 Vary parse_vary(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == 0 || equals == std::string::npos) {
@@ -100,6 +100,16 @@ Vary parse_vary(const std::string& text) {
   if (std::ranges::count(vary.values, "") > 0) throw Error(ExitCode::usage, "--vary " + text + ": a value is empty");
   if (!all_differ(vary.values)) throw Error(ExitCode::usage, "--vary " + text + ": a value is given twice");
   return vary;
+}
+
+std::vector<std::string> names_of_overrides(const std::vector<std::vector<std::string>>& overrides,
+                                            const std::string& what) {
+  std::vector<std::string> names;
+  for (const bool with_keys : {false, true}) {
+    names = tools::each(overrides, [&](const auto& own) { return name_of(own, with_keys); });
+    if (all_differ(names)) return names;
+  }
+  throw Error(ExitCode::usage, "two variants of " + what + " are the same: " + names[0]);
 }
 
 std::vector<Variant> variants_of_files(const std::vector<std::string>& files, const std::vector<std::string>& common,
@@ -114,12 +124,7 @@ std::vector<Variant> variants_of_overrides(const std::string& file,
                                            const std::vector<std::vector<std::string>>& overrides,
                                            const std::vector<std::string>& common, std::optional<int64_t> ranks,
                                            const std::string& option) {
-  std::vector<std::string> names;
-  for (const bool with_keys : {false, true}) {
-    names = tools::each(overrides, [&](const auto& own) { return name_of(own, with_keys); });
-    if (all_differ(names)) break;
-  }
-  if (!all_differ(names)) throw Error(ExitCode::usage, "two variants of " + file + " are the same: " + names[0]);
+  const std::vector<std::string> names = names_of_overrides(overrides, file);
   std::vector<Variant> variants;
   for (std::size_t i = 0; i < overrides.size(); ++i) {
     Variant variant{names[i], file, common, {}};

@@ -16,6 +16,9 @@ struct Variant {
   std::vector<std::string> overrides;  // "table.key=value", in order
   config::Loaded loaded;               // config and overrides, checked
   config::Typed typed = {};            // the overrides that --vary or --change gives
+  // Another program than ddprun (program.hpp): `loaded` is then what its first run has recorded of itself.
+  std::vector<std::string> command = {};
+  std::vector<std::string> environment = {};  // further variables: "NAME=value"
 };
 
 // One key and its values: "comm.algorithm=ring,tree". A comma within brackets or quotes does not separate values.
@@ -38,6 +41,11 @@ std::vector<Variant> variants_of_overrides(const std::string& file,
                                            const std::vector<std::string>& common,
                                            std::optional<int64_t> ranks = std::nullopt,
                                            const std::string& option = "--vary");
+
+// Those names. Throws Error(usage) if two variants are the same; `what` is theirs.
+std::vector<std::string> names_of_overrides(const std::vector<std::vector<std::string>>& overrides,
+                                            const std::string& what);
+bool all_differ(const std::vector<std::string>& names);
 
 // The error of a run of this variant, which has all overrides from --set, as the user typed them.
 std::string as_typed(const Variant& variant, const std::string& error);

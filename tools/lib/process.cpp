@@ -1,6 +1,7 @@
 #include "tools/lib/process.hpp"
 
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,9 +28,25 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kTick{100};
 
+// The processes whose parents have ended are children of this one now.
+void end_orphans() {
+  const auto deadline = Clock::now() + kGrace;
+  while (Clock::now() < deadline) {
+    std::ifstream children("/proc/thread-self/children");
+    pid_t child = 0;
+    if (!(children >> child)) return;
+    do ::kill(child, SIGKILL);
+    while (children >> child);
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    ::poll(nullptr, 0, 1);
+  }
+}
+
 class RunningProcess {
  public:
   explicit RunningProcess(const ProcessPlan& plan) : plan_(plan), log_(plan.log), start_(Clock::now()) {
+    if (plan.ends_orphans) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     child_ = launch::spawn(plan.command, launch::environment_with(plan.environment));  // it ends with this process
   }
   ~RunningProcess() {
@@ -42,6 +59,7 @@ class RunningProcess {
 
   ProcessEnd run() {
     while (!wait(WNOHANG)) turn();
+    if (plan_.ends_orphans) end_orphans();
     while (copy(child_.out) || copy(child_.err)) {
     }
     if (plan_.end_early && !asked_) plan_.end_early();

@@ -18,6 +18,7 @@ struct ProcessPlan {
   std::string log;                                   // new file for its output
   std::optional<std::chrono::milliseconds> timeout;  // from its start to its end
   bool echo = false;                                 // also copy its output to stderr
+  bool ends_orphans = false;  // kill what it has left after its end: torchrun's ranks are not in its process group
   // Called every tenth of a second while it runs, and once after its end; true requests an early end, as SIGTERM does.
   std::function<bool()> end_early;
 };
