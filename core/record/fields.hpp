@@ -58,6 +58,24 @@ void for_each_field(Epoch& record, Field field) {
   field("seconds", record.seconds);
 }
 
+template <class Digest, class Field>
+requires std::same_as<std::remove_const_t<Digest>, TensorDigest>
+void for_each_field(Digest& digest, Field field) {
+  field("hash", digest.hash);
+  field("norm", digest.norm);
+  field("sketch", digest.sketch);
+}
+
+template <class Parity, class Field>
+requires std::same_as<std::remove_const_t<Parity>, ParityRecord>
+void for_each_field(Parity& record, Field field) {
+  field("step", record.step);
+  field("parameter", record.parameter);
+  field("elements", record.elements);
+  field("gradient", record.gradient);
+  field("value", record.value);
+}
+
 // A metric of an epoch by its key: "validation.loss", "test.accuracy". NaN if it was not measured.
 inline double metric_of(const EpochRecord& epoch, std::string_view metric) {
   double found = kAbsent;

@@ -25,6 +25,10 @@ void put(ordered_json& object, const char* key, const std::vector<Number>& value
   if (!values.empty()) object[key] = values;
 }
 
+void put(ordered_json& object, const char* key, const TensorDigest& digest) {
+  object[key] = {{"hash", digest.hash}, {"norm", digest.norm}, {"sketch", digest.sketch}};
+}
+
 template <class Record>
 ordered_json object_of(const Record& record) {
   ordered_json object = ordered_json::object();
@@ -34,10 +38,6 @@ ordered_json object_of(const Record& record) {
 
 std::string text_of(const ordered_json& object, int indent = -1) {
   return object.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
-}
-
-ordered_json object_of(const TensorDigest& print) {
-  return {{"hash", print.hash}, {"norm", print.norm}, {"sketch", print.sketch}};
 }
 
 }  // namespace
@@ -55,12 +55,7 @@ void append_json(std::string& out, const GpuRecord& record) {
 }
 
 void append_json(std::string& out, const ParityRecord& record) {
-  ordered_json object = {{"step", record.step},
-                         {"parameter", record.parameter},
-                         {"elements", record.elements},
-                         {"gradient", object_of(record.gradient)},
-                         {"value", object_of(record.value)}};
-  out += text_of(object);
+  out += text_of(object_of(record));
 }
 
 std::string to_json(const Summary& summary) {

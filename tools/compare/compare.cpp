@@ -28,13 +28,9 @@ namespace {
   throw Error(ExitCode::usage, "compare: " + what);
 }
 
-bool all_folders(const std::vector<std::string>& inputs) {
-  const auto is_folder = [](const std::string& input) { return std::filesystem::is_directory(input); };
-  return !inputs.empty() && std::ranges::all_of(inputs, is_folder);
-}
-
 bool reads_earlier_runs(const Request& request) {
-  return !request.runs.empty() || all_folders(request.inputs);
+  const auto is_folder = [](const std::string& input) { return std::filesystem::is_directory(input); };
+  return !request.runs.empty() || (!request.inputs.empty() && std::ranges::all_of(request.inputs, is_folder));
 }
 
 void check_numbers(const Request& request) {
@@ -75,7 +71,7 @@ std::vector<Variant> variants_of(const Request& request, std::optional<int64_t> 
   const auto own = varies ? grid_of(request.vary) : std::vector<std::vector<std::string>>{{}, request.change};
   const std::string option = varies ? "--vary" : "--change";
   const std::vector<Variant> variants =
-      has_programs(request)    ? variants_of_programs(request, own, option)
+      request.has_programs()   ? variants_of_programs(request, own, option)
       : request.config.empty() ? variants_of_files(request.inputs, request.overrides, ranks)
                                : variants_of_overrides(request.config, own, request.overrides, ranks, option);
   if (variants.size() < 2 && !request.twin)
@@ -83,22 +79,13 @@ std::vector<Variant> variants_of(const Request& request, std::optional<int64_t> 
   return variants;
 }
 
-Comparison new_comparison(const Request& request) {
-  Comparison comparison;
-  comparison.warmup_steps = request.warmup_steps;
-  comparison.seed = request.seed;
-  return comparison;
-}
-
 std::vector<Member> members_of(const std::vector<Variant>& variants, bool twin) {
   std::vector<Member> members;
   for (const Variant& variant : variants) members.emplace_back().variant = variant;
   if (!twin) return members;
-  Member second;
-  second.variant = variants.front();
+  Member& second = *members.insert(members.begin() + 1, members.front());
   second.variant.name += " (twin)";
   second.twin = true;
-  members.insert(members.begin() + 1, second);
   return members;
 }
 
@@ -106,17 +93,17 @@ std::vector<Gate> gates_of(const Request& request, const std::vector<Member>& me
   return tools::each(request.gates, [&](const std::string& gate) { return parse_gate(gate, names_of(members)); });
 }
 
-ExitCode report_result(const Comparison& comparison, const PageFile& page, const std::string& folder) {
+ExitCode report_result(const Comparison& comparison, bool has_page, const std::string& folder) {
   // First of all: a disk may be full.
   const std::string out = text(comparison) + "\ncomparison folder: " + folder + "\n";
   std::fwrite(out.data(), 1, out.size(), stdout);
   std::fflush(stdout);
   replace_file(folder + "/compare.json", to_json(comparison));
-  page.write(folder, page_of(comparison));
+  if (has_page) report::write_page(folder + "/report.html", page_of(comparison));
   ExitCode code = ExitCode::ok;
   for (const GateResult& result : comparison.gates) {
     if (result.held) continue;
-    log::error("compare: " + text(result));
+    log::error("compare: " + text(comparison, result));
     code = ExitCode::gate;
   }
   return code;
@@ -128,9 +115,8 @@ ExitCode compare_earlier(const Request& request) {
         "earlier runs are compared by one process: leave out --nnodes, and start it without srun, mpirun or "
         "torchrun");
   }
-  const PageFile page;
-  Comparison comparison = new_comparison(request);
-  comparison.interleaved = false;
+  const bool has_page = can_draw();
+  Comparison comparison{.interleaved = false, .warmup_steps = request.warmup_steps, .seed = request.seed};
   comparison.members = request.runs.empty() ? members_of_folders(request.inputs, request.warmup_steps)
                                             : members_of_groups(request.runs, request.warmup_steps);
   check_fairness(comparison, request.allow_different);
@@ -138,43 +124,35 @@ ExitCode compare_earlier(const Request& request) {
   comparison.environment = tools::read_environment(comparison.members.front().dirs.front());
   judge(comparison, gates);
   const config::Experiment& experiment = comparison.members.front().variant.loaded.experiment;
-  return report_result(comparison, page, new_folder(request.running, experiment, "compare"));
+  return report_result(comparison, has_page, new_folder(request.running, experiment, "compare"));
 }
 
 // What all processes of a comparison must have in common.
 std::string identity_of(const Request& request, const std::vector<Variant>& variants) {
-  std::string text;
-  const auto add = [&](const std::string& name, const auto& value) { text += fmt::format("{} = {}\n", name, value); };
-  add("ddprun", version());
-  for (const std::string& override_ : request.overrides) add("--set", override_);
-  for (const std::string& gate : request.gates) add("--gate", gate);
-  add("--repeats", request.repeats);
-  add("--precision", request.precision.value_or(0));
-  add("--max-repeats", request.max_repeats);
-  add("--warmup-steps", request.warmup_steps);
-  add("--aa", request.twin);
-  add("--parity-steps", request.parity_steps);
-  add("--output", request.running.output);
-  add("--timeout", request.running.timeout);
+  std::string text = fmt::format(
+      "ddprun = {}\n--set = {}\n--gate = {}\n--repeats = {}\n--precision = {}\n--max-repeats = {}\n"
+      "--warmup-steps = {}\n--aa = {}\n--parity-steps = {}\n--output = {}\n--timeout = {}\n",
+      version(), fmt::join(request.overrides, " --set "), fmt::join(request.gates, " --gate "), request.repeats,
+      request.precision.value_or(0), request.max_repeats, request.warmup_steps, request.twin, request.parity_steps,
+      request.running.output, request.running.timeout);
   for (const Variant& variant : variants) {
-    add("variant", variant.name);
-    text += config::shared_toml(variant.loaded.experiment);
+    text += fmt::format("variant = {}\n{}", variant.name, config::shared_toml(variant.loaded.experiment));
   }
   return text;
 }
 
 ExitCode compare_new(const Request& request, const std::vector<Variant>& variants, tools::Job* job) {
-  const PageFile page;
-  Comparison comparison = new_comparison(request);
+  const bool has_page = can_draw();
+  Comparison comparison{.warmup_steps = request.warmup_steps, .seed = request.seed};
   comparison.members = members_of(variants, request.twin);
   check_fairness(comparison, request.allow_different);
   const std::vector<Gate> gates = gates_of(request, comparison.members);
   Runner runner(request.running, variants.front(), job);
-  if (!has_programs(request)) runner.validate(variants);
+  if (!request.has_programs()) runner.validate(variants);
   measure(runner, request, comparison);
-  if (!has_programs(request) && request.parity_steps > 0) measure_parity(runner, request, comparison);
+  if (!request.has_programs() && request.parity_steps > 0) measure_parity(runner, request, comparison);
   judge(comparison, gates);
-  return report_result(comparison, page, runner.folder());
+  return report_result(comparison, has_page, runner.folder());
 }
 
 // The number of ranks, over all hosts, becomes launch.nproc of the variants of ddp.
@@ -209,7 +187,7 @@ Request with_node_options(Request request) {
 }
 
 ExitCode compare_new(const Request& given) {
-  if (has_programs(given)) return compare_new(given, variants_of(given, std::nullopt), nullptr);
+  if (given.has_programs()) return compare_new(given, variants_of(given, std::nullopt), nullptr);
   const Request request = with_node_options(given);
   const std::unique_ptr<tools::Job> job = tools::Job::find(request.nodes);
   if (job == nullptr) return compare_new(request, variants_of(request, std::nullopt), nullptr);

@@ -41,6 +41,8 @@ struct Request {
   std::vector<std::string> gates;
   console::NodeOptions nodes;
   Running running;
+
+  bool has_programs() const { return !program.empty() || !commands.empty(); }
 };
 
 // "2%" or "0.02" as 0.02. Throws Error(usage), naming `option`.

@@ -26,10 +26,6 @@ std::vector<double> times_of(const Member& member, bool per_sample) {
   });
 }
 
-ParityRun first_parity(const Member& member) {
-  return member.parity_runs.empty() ? ParityRun{} : member.parity_runs.front();
-}
-
 // Runs with different strategies or numbers of ranks see different gradients: only their losses can be compared.
 bool same_parallelism(const Member& a, const Member& b) {
   const auto& x = a.variant.loaded.experiment;
@@ -38,12 +34,12 @@ bool same_parallelism(const Member& a, const Member& b) {
 }
 
 PairParity parity_of(const Member& base, const Member& member) {
-  const bool tensors = same_parallelism(base, member);
+  const bool tensors = same_parallelism(base, member) && !base.parity_runs.empty() && !member.parity_runs.empty();
   const Figures &a = base.runs.front(), &b = member.runs.front();
   const bool aligned = a.first_loss_step == b.first_loss_step;
   PairParity parity =
-      pair_parity(tensors ? first_parity(base) : ParityRun{}, tensors ? first_parity(member) : ParityRun{}, a.losses,
-                  aligned ? b.losses : std::vector<double>{}, a.first_loss_step);
+      pair_parity(tensors ? base.parity_runs.front() : ParityRun{}, tensors ? member.parity_runs.front() : ParityRun{},
+                  a.losses, aligned ? b.losses : std::vector<double>{}, a.first_loss_step);
   const config::Experiment &x = base.variant.loaded.experiment, &y = member.variant.loaded.experiment;
   parity.float32 = in_float32(x, y);
   return parity;
@@ -74,8 +70,6 @@ GateResult result_of(const Comparison& comparison, const Gate& gate) {
   const double speed = 1 / result.ratio.value;
   const std::string words = std::abs(speed - 1) < 0.0005 ? "as fast as" : in_words(speed);
   result.words = over.variant.name + " is " + words + " " + under.variant.name;
-  result.measure = measure_of(comparison);
-  result.interleaved = comparison.interleaved;
   const double others = other_cpu(over, under);
   if (explains(others, result.ratio.value / gate.bound)) result.disturbance = others;
   result.held = result.disturbance == 0 && holds(gate, result.ratio);
@@ -153,14 +147,6 @@ std::string why_not_faster(const Comparison& comparison) {
                             faster.variant.name, difference_of(split, other));
 }
 
-std::vector<Variant> variants_of(const std::vector<Member>& members) {
-  std::vector<Variant> variants;
-  for (const Member& member : members) {
-    if (!member.twin) variants.push_back(member.variant);
-  }
-  return variants;
-}
-
 }  // namespace
 
 std::vector<std::string> names_of(const std::vector<Member>& members) {
@@ -200,7 +186,7 @@ void judge(Comparison& comparison, const std::vector<Gate>& gates) {
   }
   adjust(comparison.against, comparison.members);
   look_for_repeats(comparison);
-  comparison.differing = keys_that_differ(variants_of(comparison.members));
+  comparison.differing = keys_that_differ(tools::each(comparison.members, &Member::variant));
   comparison.ceiling = why_not_faster(comparison);
   comparison.gates.clear();
   for (const Gate& gate : gates) comparison.gates.push_back(result_of(comparison, gate));

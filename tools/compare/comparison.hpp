@@ -56,9 +56,7 @@ struct Against {
 struct GateResult {
   Gate gate;
   Ratio ratio;
-  std::string words;    // "b is 5.4 times as fast as a"
-  std::string measure;  // measure_of()
-  bool interleaved = true;
+  std::string words;  // "b is 5.4 times as fast as a"
   bool held = false;
   // The share of a machine's CPU time that other programs used, if the factor between ratio and bound can come from it:
   // then nothing is decided. Else 0.
@@ -66,18 +64,18 @@ struct GateResult {
 };
 
 struct Comparison {
-  std::vector<Member> members;
+  std::vector<Member> members{};
   bool interleaved = true;  // false: earlier runs
   int64_t warmup_steps = 0;
-  uint64_t seed = 0;                      // of the bootstrap
-  std::vector<std::string> differing;     // keys
-  std::vector<std::string> unfair;        // unfair_differences(), allowed by --allow-different
-  std::vector<Against> against;           // all members except the first
-  std::vector<std::string> loss_repeats;  // variants whose runs had bitwise equal losses
-  std::vector<std::string> loss_varies;   // variants whose runs had not
-  std::vector<GateResult> gates;
-  std::string ceiling;                             // why the slower variant is not faster
-  std::map<std::string, std::string> environment;  // of the first run
+  uint64_t seed = 0;                        // of the bootstrap
+  std::vector<std::string> differing{};     // keys
+  std::vector<std::string> unfair{};        // unfair_differences(), allowed by --allow-different
+  std::vector<Against> against{};           // all members except the first
+  std::vector<std::string> loss_repeats{};  // variants whose runs had bitwise equal losses
+  std::vector<std::string> loss_varies{};   // variants whose runs had not
+  std::vector<GateResult> gates{};
+  std::string ceiling{};                             // why the slower variant is not faster
+  std::map<std::string, std::string> environment{};  // of the first run
 };
 
 // Refuses variants that do different work, unless that is allowed (variant.hpp); sets `unfair`.

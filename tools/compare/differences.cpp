@@ -39,15 +39,6 @@ std::map<std::string, std::vector<std::string>> differing_settings(const std::ve
       tools::each(variants, [](const Variant& variant) { return variant.loaded.experiment; }));
 }
 
-// Those that --vary or --change gives to a variant, or else the programs.
-std::vector<std::string> keys_of_programs(const std::vector<Variant>& variants) {
-  std::set<std::string> keys;
-  for (const Variant& variant : variants) {
-    for (const std::string& override_ : variant.overrides) keys.insert(override_.substr(0, override_.find('=')));
-  }
-  return keys.empty() ? std::vector<std::string>{"command"} : std::vector(keys.begin(), keys.end());
-}
-
 }  // namespace
 
 std::vector<std::string> unfair_differences(const std::vector<Variant>& variants) {
@@ -72,8 +63,12 @@ void require_fair(const std::vector<Variant>& variants) {
 }
 
 std::vector<std::string> keys_that_differ(const std::vector<Variant>& variants) {
-  if (variants.size() > 1 && !variants.front().command.empty()) return keys_of_programs(variants);
-  return tools::each(std::views::keys(differing_settings(variants)));
+  if (variants.front().command.empty()) return tools::each(std::views::keys(differing_settings(variants)));
+  std::set<std::string> keys;
+  for (const Variant& variant : variants) {
+    for (const std::string& override_ : variant.overrides) keys.insert(override_.substr(0, override_.find('=')));
+  }
+  return {keys.begin(), keys.end()};
 }
 
 bool in_float32(const config::Experiment& a, const config::Experiment& b) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <set>
 
 #include "cli/config/experiment.hpp"
 #include "ddprun/error.hpp"
@@ -30,13 +29,15 @@ Variant variant_of(const tools::Run& run) {
   return variant;
 }
 
-void make_names_unique(std::vector<Member>& members) {
-  const std::vector<std::string> names = names_of(members);
-  if (std::set(names.begin(), names.end()).size() == names.size()) return;
+// At least two, with unique names.
+std::vector<Member> checked(std::vector<Member> members, const char* too_few) {
+  if (members.size() < 2) throw Error(ExitCode::usage, too_few);
+  if (all_differ(names_of(members))) return members;
   for (Member& member : members) {
     const std::filesystem::path dir = std::filesystem::path(member.dirs.front()).lexically_normal();
     member.variant.name = (dir.has_filename() ? dir : dir.parent_path()).filename().string();
   }
+  return members;
 }
 
 }  // namespace
@@ -68,9 +69,7 @@ std::vector<Member> members_of_groups(const std::vector<std::vector<std::string>
       add_run(member, run, variant_of(run), warmup_steps);
     }
   }
-  if (members.size() < 2) throw Error(ExitCode::usage, "--runs: give it once for each variant, at least twice");
-  make_names_unique(members);
-  return members;
+  return checked(std::move(members), "--runs: give it once for each variant, at least twice");
 }
 
 std::vector<Member> members_of_folders(const std::vector<std::string>& folders, int64_t warmup_steps) {
@@ -82,11 +81,7 @@ std::vector<Member> members_of_folders(const std::vector<std::string>& folders, 
                                         [](const Member& member) { return configuration_of(member.variant); });
     add_run(same == members.end() ? members.emplace_back() : *same, run, variant, warmup_steps);
   }
-  if (members.size() < 2) {
-    throw Error(ExitCode::usage, "compare: all runs have the same configuration; at least two are needed");
-  }
-  make_names_unique(members);
-  return members;
+  return checked(std::move(members), "compare: all runs have the same configuration; at least two are needed");
 }
 
 }  // namespace ddprun::compare

@@ -16,7 +16,6 @@
 namespace ddprun::compare {
 namespace {
 
-using record::StepRecord;
 using Steps = std::vector<StepRecord>;
 
 void require_steps(const tools::Run& run, int64_t warmup_steps) {
@@ -39,11 +38,10 @@ double average(const Steps& steps, std::size_t first, double StepRecord::*member
 
 Split split_of(const Steps& steps, std::size_t first) {
   Split split;
-  split.data = average(steps, first, &StepRecord::data);
-  split.forward = average(steps, first, &StepRecord::forward);
-  split.backward = average(steps, first, &StepRecord::backward);
-  split.comm = average(steps, first, &StepRecord::comm);
-  split.optimizer = average(steps, first, &StepRecord::optimizer);
+  for (const PartOfStep& part : kPartsOfStep) {
+    if (part.recorded != nullptr) split.*part.member = average(steps, first, part.recorded);
+  }
+  for (const PartOfStep& part : kPartsOfDp) split.*part.member = average(steps, first, part.recorded);
   split.other = average(steps, first, &StepRecord::total) - split.total();
   return split;
 }
@@ -103,13 +101,6 @@ Figures figures_of(const tools::Run& run, int64_t warmup_steps) {
   figures.total_time = std::accumulate(figures.step_times.begin(), figures.step_times.end(), 0.0);
   figures.step = average(slowest, first, &StepRecord::total);
   figures.split = split_of(slowest, first);
-  for (const auto& [name, member] : {std::pair("scatter", &StepRecord::scatter),
-                                     {"replicate", &StepRecord::replicate},
-                                     {"gather", &StepRecord::gather},
-                                     {"reduce", &StepRecord::reduce}}) {
-    const double time = average(slowest, first, member);
-    if (std::isfinite(time)) figures.dp[name] = time;
-  }
   for (const Steps& of_rank : run.steps) {
     for (std::size_t i = first; i < of_rank.size(); ++i) figures.samples += of_rank[i].samples;
   }
@@ -150,6 +141,7 @@ double Split::*lever_of(const std::vector<std::string>& keys_that_differ) {
 }
 
 std::string ceiling_of(const Split& split, double Split::*lever) {
+  if (!split.is_measured()) return "the parts of its step were not measured";
   const double total = split.total();
   const PartOfStep largest =
       std::ranges::max(kPartsOfStep, {}, [&](const PartOfStep& part) { return split.*part.member; });

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -18,18 +17,30 @@ struct Split {
   double comm = 0;  // exposed communication
   double optimizer = 0;
   double other = 0;
+  // Under dp, the parts of comm.
+  double replicate = record::kAbsent, scatter = record::kAbsent, gather = record::kAbsent, reduce = record::kAbsent;
 
   double total() const { return data + forward + backward + comm + optimizer + other; }
   double compute() const { return total() - data - comm; }  // all but the two waits
+  bool is_measured() const { return other < total(); }      // false: only the step is known
 };
 
 struct PartOfStep {
   const char* name;  // "data wait"
   double Split::*member;
+  double record::StepRecord::*recorded;  // null for "other"
 };
-inline constexpr PartOfStep kPartsOfStep[] = {{"data wait", &Split::data},      {"forward", &Split::forward},
-                                              {"backward", &Split::backward},   {"exposed communication", &Split::comm},
-                                              {"optimizer", &Split::optimizer}, {"other", &Split::other}};
+using record::StepRecord;
+inline constexpr PartOfStep kPartsOfStep[] = {{"data wait", &Split::data, &StepRecord::data},
+                                              {"forward", &Split::forward, &StepRecord::forward},
+                                              {"backward", &Split::backward, &StepRecord::backward},
+                                              {"exposed communication", &Split::comm, &StepRecord::comm},
+                                              {"optimizer", &Split::optimizer, &StepRecord::optimizer},
+                                              {"other", &Split::other, nullptr}};
+inline constexpr PartOfStep kPartsOfDp[] = {{"replicate", &Split::replicate, &StepRecord::replicate},
+                                            {"scatter", &Split::scatter, &StepRecord::scatter},
+                                            {"gather", &Split::gather, &StepRecord::gather},
+                                            {"reduce", &Split::reduce, &StepRecord::reduce}};
 
 // Figures of one run. All except losses, memory and communication count the steps after warm-up of the rank with the
 // largest total step time: in a synchronous step the other ranks wait for it.
@@ -38,7 +49,6 @@ struct Figures {
   double step = 0;        // seconds, on average
   double throughput = 0;  // samples per second, all ranks
   Split split;
-  std::map<std::string, double> dp;      // "scatter", "replicate", "gather", "reduce" of the average step, under dp
   std::vector<double> step_times;        // of each step, in order
   std::vector<double> losses;            // each step, with warm-up: mean over samples of all ranks, or NaN
   int64_t first_step = 1;                // of step_times
@@ -57,9 +67,9 @@ struct Figures {
 // Throws Error(usage) if the run has no step after `warmup_steps`, or its ranks have different numbers of steps.
 Figures figures_of(const tools::Run& run, int64_t warmup_steps);
 
-// The median of each figure over runs, and the quartiles of the step time. The split, the parts of dp and the lists of
-// steps are those of one run, the one with the median step time (the lower one of two): medians of parts, taken each by
-// itself, would not add up to a step.
+// The median of each figure over runs, and the quartiles of the step time. The split and the lists of steps are those
+// of one run, the one with the median step time (the lower one of two): medians of parts, taken each by itself, would
+// not add up to a step.
 struct Typical {
   Figures figures;
   double step_low = 0, step_high = 0;

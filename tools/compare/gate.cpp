@@ -1,5 +1,7 @@
 #include "tools/compare/comparison.hpp"
 
+#include <algorithm>
+#include <boost/algorithm/string/trim.hpp>
 #include <cmath>
 #include <optional>
 
@@ -14,16 +16,9 @@ namespace {
   throw Error(ExitCode::usage, "--gate '" + text + "': " + what + "; example: 'b/a <= 1.02'");
 }
 
-std::string trimmed(const std::string& text) {
-  const std::size_t begin = text.find_first_not_of(' ');
-  if (begin == std::string::npos) return "";
-  return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
-}
-
 std::optional<std::size_t> find_variant(const std::string& word, const std::vector<std::string>& names) {
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == word) return i;
-  }
+  const auto found = static_cast<std::size_t>(std::ranges::find(names, word) - names.begin());
+  if (found < names.size()) return found;
   const auto number = parse_number<std::size_t>(word);
   if (number && *number >= 1 && *number <= names.size()) return *number - 1;
   return std::nullopt;
@@ -32,8 +27,8 @@ std::optional<std::size_t> find_variant(const std::string& word, const std::vect
 // Names can contain slashes: the division is the slash with a variant on both sides.
 bool read_ratio(const std::string& text, const std::vector<std::string>& names, Gate& gate) {
   for (std::size_t slash = text.find('/'); slash != std::string::npos; slash = text.find('/', slash + 1)) {
-    const auto over = find_variant(trimmed(text.substr(0, slash)), names);
-    const auto under = find_variant(trimmed(text.substr(slash + 1)), names);
+    const auto over = find_variant(boost::algorithm::trim_copy(text.substr(0, slash)), names);
+    const auto under = find_variant(boost::algorithm::trim_copy(text.substr(slash + 1)), names);
     if (!over || !under) continue;
     gate.over = *over;
     gate.under = *under;
@@ -51,10 +46,10 @@ Gate parse_gate(const std::string& text, const std::vector<std::string>& names) 
   if (sign == std::string::npos) refuse(text, "expected <= or >=");
   gate.at_most = text[sign] == '<';
   const std::size_t after = sign + (text[sign + 1] == '=' ? 2 : 1);
-  const auto bound = parse_number<double>(trimmed(text.substr(after)));
+  const auto bound = parse_number<double>(boost::algorithm::trim_copy(text.substr(after)));
   if (!bound || !std::isfinite(*bound) || *bound <= 0) refuse(text, "expected a number above 0 after the sign");
   gate.bound = *bound;
-  if (!read_ratio(trimmed(text.substr(0, sign)), names, gate)) {
+  if (!read_ratio(boost::algorithm::trim_copy(text.substr(0, sign)), names, gate)) {
     refuse(text, "expected VARIANT/VARIANT before the sign, of " + quoted_list(names) + " or their numbers from 1");
   }
   if (gate.over == gate.under) refuse(text, "a variant is compared with itself");

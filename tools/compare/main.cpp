@@ -21,8 +21,8 @@ void declare_what(CLI::App& to, Request& request) {
   to.add_option("inputs", request.inputs, "The configs to run, or the folders of earlier runs.")
       ->type_name("FILE|DIR...");
   to.add_option("--config", request.config, "The experiment for --vary or --change.")->type_name("FILE");
-  console::add_repeated(to, "--command", request.commands, "TEXT",
-                        "A program for the shell, one variant. Give it once for each variant.");
+  console::add_repeated(to, "--command", request.commands, "NAME=PROGRAM",
+                        "A program, as the shell takes it, is a variant. Give it once for each variant.");
   const std::string about_vary = "Make a variant for each value of a key, or for every combination if it is repeated.";
   auto* vary = console::add_key_values(to, "--vary", request.vary, "KEY=VALUE,...", about_vary);
   const std::string about_change =

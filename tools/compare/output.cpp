@@ -12,28 +12,30 @@ namespace {
 using nlohmann::ordered_json;
 
 ordered_json json_of(const Split& split) {
-  return {{"data", split.data}, {"forward", split.forward},     {"backward", split.backward},
-          {"comm", split.comm}, {"optimizer", split.optimizer}, {"other", split.other}};
+  ordered_json object = {{"data", split.data}, {"forward", split.forward},     {"backward", split.backward},
+                         {"comm", split.comm}, {"optimizer", split.optimizer}, {"other", split.other}};
+  for (const PartOfStep& part : kPartsOfDp) {
+    if (!std::isnan(split.*part.member)) object[part.name] = split.*part.member;
+  }
+  return object;
 }
 
 ordered_json json_of(const Figures& figures) {
-  ordered_json object = {{"total_time", figures.total_time},
-                         {"step", figures.step},
-                         {"throughput", figures.throughput},
-                         {"samples", figures.samples},
-                         {"split", json_of(figures.split)},
-                         {"comm.bytes", figures.comm_bytes},
-                         {"comm.time", figures.comm_time},
-                         {"comm.busbw", figures.busbw},
-                         {"peak_memory_bytes", figures.peak_memory},
-                         {"test.loss", figures.test_loss},
-                         {"test.accuracy", figures.test_accuracy},
-                         {"other_cpu", figures.other_cpu},
-                         {"load", figures.load},
-                         {"algorithm", figures.algorithm},
-                         {"transport", figures.transport}};
-  for (const auto& [name, time] : figures.dp) object["split"][name] = time;
-  return object;
+  return {{"total_time", figures.total_time},
+          {"step", figures.step},
+          {"throughput", figures.throughput},
+          {"samples", figures.samples},
+          {"split", json_of(figures.split)},
+          {"comm.bytes", figures.comm_bytes},
+          {"comm.time", figures.comm_time},
+          {"comm.busbw", figures.busbw},
+          {"peak_memory_bytes", figures.peak_memory},
+          {"test.loss", figures.test_loss},
+          {"test.accuracy", figures.test_accuracy},
+          {"other_cpu", figures.other_cpu},
+          {"load", figures.load},
+          {"algorithm", figures.algorithm},
+          {"transport", figures.transport}};
 }
 
 ordered_json json_of(const Ratio& ratio) {
@@ -95,6 +97,20 @@ std::string block(const report::TitledTable& table) {
 
 // What is not finite becomes null.
 std::string to_json(const Comparison& comparison) {
+  const auto json_of_against = [&](const Against& against) -> ordered_json {
+    return {{"name", comparison.members[against.member].variant.name},
+            {"ratio", json_of(against.ratio)},
+            {"adjusted_p", against.adjusted_p},
+            {"verdict", text(against.verdict)},
+            {"sentence", sentence(comparison, against)},
+            {"parity", json_of(against.parity)}};
+  };
+  const auto json_of_gate = [](const GateResult& result) -> ordered_json {
+    return {{"gate", result.gate.text},
+            {"ratio", json_of(result.ratio)},
+            {"holds", result.held},
+            {"disturbed", result.disturbance > 0}};
+  };
   ordered_json object = {{"ddprun_compare", 1},
                          {"interleaved", comparison.interleaved},
                          {"measure", measure_of(comparison)},
@@ -106,22 +122,8 @@ std::string to_json(const Comparison& comparison) {
                          {"warnings", warnings(comparison)},
                          {"ceiling", comparison.ceiling},
                          {"variants", tools::each(comparison.members, json_of_member)},
-                         {"against_first", ordered_json::array()},
-                         {"gates", ordered_json::array()}};
-  for (const Against& against : comparison.against) {
-    object["against_first"].push_back({{"name", comparison.members[against.member].variant.name},
-                                       {"ratio", json_of(against.ratio)},
-                                       {"adjusted_p", against.adjusted_p},
-                                       {"verdict", text(against.verdict)},
-                                       {"sentence", sentence(comparison, against)},
-                                       {"parity", json_of(against.parity)}});
-  }
-  for (const GateResult& result : comparison.gates) {
-    object["gates"].push_back({{"gate", result.gate.text},
-                               {"ratio", json_of(result.ratio)},
-                               {"holds", result.held},
-                               {"disturbed", result.disturbance > 0}});
-  }
+                         {"against_first", tools::each(comparison.against, json_of_against)},
+                         {"gates", tools::each(comparison.gates, json_of_gate)}};
   return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -137,21 +139,16 @@ std::string text(const Comparison& comparison) {
   }
   out += block(loss_table(comparison)) + block(verdict_table(comparison)) + "\n";
   for (const std::string& line : answers(comparison)) out += line + "\n";
-  for (const GateResult& result : comparison.gates) out += text(result) + "\n";
+  for (const GateResult& result : comparison.gates) out += text(comparison, result) + "\n";
   return out;
 }
 
-PageFile::PageFile() {
-  try {
-    report::asset("vega.js");
-  } catch (const Error& error) {
-    drawn_ = false;
-    log::warning(std::string("report.html will not be written: ") + error.what());
-  }
-}
-
-void PageFile::write(const std::string& folder, const report::Page& page) const {
-  if (drawn_) report::write_page(folder + "/report.html", page);
+bool can_draw() try {
+  report::asset("vega.js");
+  return true;
+} catch (const Error& error) {
+  log::warning(std::string("report.html will not be written: ") + error.what());
+  return false;
 }
 
 }  // namespace ddprun::compare

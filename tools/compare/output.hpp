@@ -24,7 +24,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> parity_sentences(c
 
 // "gate 'b/a <= 1.02' does not hold: b is 4.1 % slower than a (ratio of the times for a step 1.041, 95 % interval 1.032
 // to 1.050)".
-std::string text(const GateResult& result);
+std::string text(const Comparison& comparison, const GateResult& result);
 
 // All sentences and tables, for the console.
 std::string text(const Comparison& comparison);
@@ -58,17 +58,8 @@ std::string to_json(const Comparison& comparison);
 // per cent; losses; step time over steps and its distribution; the tables.
 report::Page page_of(const Comparison& comparison);
 
-// The page of a comparison: report.html in its folder.
-class PageFile {
- public:
-  // Checks before hours of runs that a page can be drawn. If not, one warning says why and what to do, and there will
-  // be no page; the figures are still printed and saved.
-  PageFile();
-
-  void write(const std::string& folder, const report::Page& page) const;
-
- private:
-  bool drawn_ = true;
-};
+// Whether a page can be drawn, which is better known before hours of runs. If not, one warning says why and what to do;
+// the figures are still printed and saved.
+bool can_draw();
 
 }  // namespace ddprun::compare

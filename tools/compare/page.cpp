@@ -22,18 +22,14 @@ std::vector<double> of_each(const Comparison& comparison, Get get) {
   return tools::each(comparison.members, [&](const Member& one) { return std::invoke(get, one.typical.figures); });
 }
 
-Bars bars_of(const std::string& axis, std::vector<std::string> groups, std::vector<BarSeries> series) {
-  Bars bars;
-  bars.value.title = axis;
-  bars.groups = std::move(groups);
-  bars.series = std::move(series);
-  return bars;
+Bars bars_of(const Axis& axis, std::vector<std::string> groups, std::vector<BarSeries> series) {
+  return {axis, std::move(groups), std::move(series), {}};
 }
 
 // One value per variant.
 Chart bars(const Comparison& comparison, const std::string& title, const std::string& axis, BarSeries series) {
   return report::half_chart(title, comparison.unfair.empty() ? "" : "The work differs.",
-                            bars_of(axis, names_of(comparison.members), {std::move(series)}));
+                            bars_of({axis}, names_of(comparison.members), {std::move(series)}));
 }
 
 report::Unit unit_of_steps(const Comparison& comparison) {
@@ -98,7 +94,7 @@ std::vector<BarSeries> parts(const Comparison& comparison, double factor) {
 Section split_section(const Comparison& comparison) {
   const report::Unit unit = unit_of_steps(comparison);
   const std::vector<std::string> names = names_of(comparison.members);
-  const Bars times = bars_of("time (" + unit.name + ")", names, parts(comparison, unit.factor));
+  const Bars times = bars_of({"time (" + unit.name + ")"}, names, parts(comparison, unit.factor));
   const report::Shares shares{names, parts(comparison, 1)};
   return {"Where a step's time goes",
           {comparison.ceiling},
@@ -109,7 +105,7 @@ Section split_section(const Comparison& comparison) {
 
 // Both figures of DDP tutorials: 35 % of the time saved is a throughput that is 55 % higher.
 Chart gains_chart(const std::vector<std::pair<const Member*, Speedup>>& speedups) {
-  Bars content = bars_of("per cent", {}, {{"time saved", {}, {}, {}}, {"throughput gain", {}, {}, {}}});
+  Bars content = bars_of({"per cent"}, {}, {{"time saved", {}, {}, {}}, {"throughput gain", {}, {}, {}}});
   content.line = 0;
   for (const auto& [member, speedup] : speedups) {
     content.groups.push_back(member->variant.name);
@@ -180,7 +176,7 @@ report::Page page_of(const Comparison& comparison) {
   }
   page.paragraphs = answers(comparison);
   for (const std::string& line : warnings(comparison)) page.paragraphs.push_back(line);
-  for (const GateResult& result : comparison.gates) page.paragraphs.push_back(text(result) + ".");
+  for (const GateResult& result : comparison.gates) page.paragraphs.push_back(text(comparison, result) + ".");
   page.paragraphs.push_back(made_on(comparison));
   page.sections = {speed_section(comparison), split_section(comparison)};
   if (const auto speedups = speedups_of(comparison); !speedups.empty()) {

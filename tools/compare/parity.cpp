@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
+#include <utility>
 
 #include "cli/console/table.hpp"
 
@@ -14,7 +14,6 @@ namespace {
 
 using record::ParityRecord;
 using record::TensorDigest;
-using Visit = std::function<bool(const ParityRecord&, const TensorDigest&, const TensorDigest&, const char*)>;
 
 bool same_places(const std::vector<ParityRecord>& a, const std::vector<ParityRecord>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const ParityRecord& x, const ParityRecord& y) {
@@ -22,32 +21,31 @@ bool same_places(const std::vector<ParityRecord>& a, const std::vector<ParityRec
   });
 }
 
-// Calls visit(record of a, tensor of a, tensor of b, its name) for every tensor in training order: in each step first
-// all gradients, then all weights. Stops when it returns true.
-void for_each_tensor(const std::vector<ParityRecord>& a, const std::vector<ParityRecord>& b, const Visit& visit) {
-  for (std::size_t begin = 0; begin < a.size();) {
-    std::size_t end = begin;
-    while (end < a.size() && a[end].step == a[begin].step) ++end;
-    for (std::size_t i = begin; i < end; ++i) {
-      if (visit(a[i], a[i].gradient, b[i].gradient, "gradient")) return;
-    }
-    for (std::size_t i = begin; i < end; ++i) {
-      if (visit(a[i], a[i].value, b[i].value, "weights")) return;
-    }
-    begin = end;
+// The same tensor of two runs.
+struct Pair {
+  const ParityRecord* at;
+  const TensorDigest *a, *b;
+  const char* name;
+};
+
+// All of them in training order: in each step first all gradients, then all weights.
+std::vector<Pair> pairs_of(const std::vector<ParityRecord>& a, const std::vector<ParityRecord>& b) {
+  std::vector<Pair> pairs;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    pairs.push_back({&a[i], &a[i].gradient, &b[i].gradient, "gradient"});
+    pairs.push_back({&a[i], &a[i].value, &b[i].value, "weights"});
   }
+  std::ranges::stable_sort(pairs, {}, [](const Pair& one) { return std::pair(one.at->step, one.name[0] == 'w'); });
+  return pairs;
 }
 
 // The first tensor with different bits.
 std::optional<Parting> first_other(const std::vector<ParityRecord>& a, const std::vector<ParityRecord>& b) {
   if (!same_places(a, b)) return Parting{0, "", "list of parameters", 1};
-  std::optional<Parting> parting;
-  for_each_tensor(a, b, [&](const ParityRecord& at, const TensorDigest& x, const TensorDigest& y, const char* tensor) {
-    if (x.hash == y.hash) return false;
-    parting = Parting{at.step, at.parameter, tensor, distance(x, y)};
-    return true;
-  });
-  return parting;
+  for (const auto& [at, x, y, name] : pairs_of(a, b)) {
+    if (x->hash != y->hash) return Parting{at->step, at->parameter, name, distance(*x, *y)};
+  }
+  return std::nullopt;
 }
 
 int64_t steps_of(const std::vector<ParityRecord>& records) {
@@ -58,10 +56,9 @@ void compare_tensors(const std::vector<ParityRecord>& a, const std::vector<Parit
   if (a.empty() || !same_places(a, b)) return;
   parity.tensor_steps = steps_of(a);
   parity.first_tensor = first_other(a, b);
-  for_each_tensor(a, b, [&](const ParityRecord&, const TensorDigest& x, const TensorDigest& y, const char*) {
-    parity.largest_distance = std::max(parity.largest_distance, distance(x, y));
-    return false;
-  });
+  for (const Pair& one : pairs_of(a, b)) {
+    parity.largest_distance = std::max(parity.largest_distance, distance(*one.a, *one.b));
+  }
 }
 
 void compare_losses(const std::vector<double>& a, const std::vector<double>& b, PairParity& parity) {

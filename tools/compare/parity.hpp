@@ -14,11 +14,8 @@ namespace ddprun::compare {
 // parity-rank<N>.jsonl of one run, by rank. Empty: the run has none.
 using ParityRun = std::vector<std::vector<record::ParityRecord>>;
 
-// In the first step all weights are still equal. There, float32 sums in another order make losses or gradients differ
-// by this relative distance at most: 256 * 2^-23, which is 3e-5. Two orders of summation differ by a few units in the
-// last place of their largest terms; a gradient is the sum over a whole batch after cancellation, and 256 allows 8 bits
-// for that. An arithmetic error, such as a missing rank or a wrong divisor, is a hundred times larger. There is no such
-// bound for later steps, because training amplifies rounding, and none for 16-bit numbers.
+// In the first step, float32 sums in another order make losses or gradients differ by this relative distance at most
+// (docs/comparing.md). An arithmetic error, such as a missing rank or a wrong divisor, is a hundred times larger.
 constexpr double kRounding = 256 * 0x1p-23;
 
 // Relative distance |a - b| / max(|a|, |b|), estimated from the sketches; 0 if the hashes are equal. With the 8 signs

@@ -1,17 +1,17 @@
 #include "tools/compare/program.hpp"
 
 #include <algorithm>
+#include <boost/algorithm/string/erase.hpp>
 #include <boost/algorithm/string/replace.hpp>
 #include <cstdlib>
 #include <filesystem>
-#include <iterator>
-#include <sstream>
 
 #include "cli/console/program.hpp"
 #include "ddprun/error.hpp"
 #include "record/environment.hpp"
 #include "record/run_dir.hpp"
 #include "tools/lib/job.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -23,9 +23,6 @@ using Words = std::vector<std::string>;
   throw Error(ExitCode::usage, "compare: " + what);
 }
 
-// The library of C++ programs has ddprun's own names of backends.
-constexpr std::string_view kTorchPrefix = "ddprun_";
-
 // Gives the program "key=value", of --vary or --change.
 void apply(const std::string& option, const std::string& override_, Variant& variant) {
   const std::size_t equals = override_.find('=');
@@ -35,7 +32,8 @@ void apply(const std::string& option, const std::string& override_, Variant& var
   if (is_quoted) value = value.substr(1, value.size() - 2);
   if (key == "backend") {
     variant.environment.push_back("DDPRUN_TORCH_BACKEND=" + value);
-    variant.environment.push_back("DDPRUN_BACKEND=" + value.substr(value.starts_with(kTorchPrefix) ? 7 : 0));
+    // Of C++ programs, which have ddprun's own names of backends.
+    variant.environment.push_back("DDPRUN_BACKEND=" + boost::algorithm::erase_first_copy(value, "ddprun_"));
   } else if (key.starts_with("env.")) {
     variant.environment.push_back(key.substr(4) + "=" + value);
   } else {
@@ -47,42 +45,7 @@ void apply(const std::string& option, const std::string& override_, Variant& var
   }
 }
 
-// Of the words that not all programs have, such as "a.py"; files without their folders.
-Words names_of_commands(const Words& commands) {
-  std::vector<Words> texts;
-  for (const std::string& command : commands) {
-    std::istringstream stream(command);
-    texts.emplace_back(std::istream_iterator<std::string>(stream), std::istream_iterator<std::string>());
-  }
-  Words names;
-  for (const Words& text : texts) {
-    std::string name;
-    for (const std::string& word : text) {
-      const auto has_it = [&](const Words& other) { return std::ranges::count(other, word) > 0; };
-      if (!std::ranges::all_of(texts, has_it)) name += (name.empty() ? "" : " ") + fs::path(word).filename().string();
-    }
-    names.push_back(name);
-  }
-  const bool clear = std::ranges::count(names, "") == 0 && all_differ(names);
-  return clear ? names : commands;
-}
-
-// The recording has the digests of all tensors in the first steps.
-std::vector<Variant> with_parity(std::vector<Variant> variants, int64_t steps) {
-  for (Variant& variant : variants) variant.environment.push_back("DDPRUN_RECORD_PARITY=" + std::to_string(steps));
-  return variants;
-}
-
-void require_program(const std::string& name) {
-  if (name.find('/') == std::string::npos ? !console::find_program(name).empty() : fs::exists(name)) return;
-  refuse(name + ": no such program" + (name.find('/') == std::string::npos ? " on PATH" : ""));
-}
-
 }  // namespace
-
-bool has_programs(const Request& request) {
-  return !request.program.empty() || !request.commands.empty();
-}
 
 std::vector<Variant> variants_of_programs(const Request& request, const std::vector<Words>& own,
                                           const std::string& option) {
@@ -93,26 +56,31 @@ std::vector<Variant> variants_of_programs(const Request& request, const std::vec
         "programs are compared by one process on one host: give --nproc-per-node to the program's launcher, and "
         "start this command without srun, mpirun or torchrun");
   }
+  Variant common;
+  common.environment = {"DDPRUN_RECORD_PARITY=" + std::to_string(request.parity_steps)};
   std::vector<Variant> variants;
   if (!request.commands.empty()) {
-    const Words names = names_of_commands(request.commands);
-    if (!all_differ(names)) refuse("--command: a program is given twice; --aa compares a variant with itself");
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      variants.emplace_back().name = names[i];
-      variants.back().command = {"/bin/sh", "-c", request.commands[i]};
+    for (const std::string& command : request.commands) {
+      const std::size_t equals = command.find('=');
+      if (equals == 0 || equals == std::string::npos) refuse("--command " + command + ": expected NAME=PROGRAM");
+      variants.push_back(common);
+      variants.back().name = command.substr(0, equals);
+      variants.back().command = {"/bin/sh", "-c", command.substr(equals + 1)};
     }
-    return with_parity(std::move(variants), request.parity_steps);
+    if (!all_differ(tools::each(variants, &Variant::name))) refuse("--command: a name is given twice");
+    return variants;
   }
-  require_program(request.program.front());
+  const std::string& name = request.program.front();
+  if (name.find('/') == std::string::npos && console::find_program(name).empty()) refuse(name + ": not on PATH");
   const Words names = names_of_overrides(own, "the program");
   for (std::size_t i = 0; i < own.size(); ++i) {
-    Variant& variant = variants.emplace_back();
+    Variant& variant = variants.emplace_back(common);
     variant.name = names[i];
     variant.overrides = own[i];
     variant.command = request.program;
     for (const std::string& override_ : own[i]) apply(option, override_, variant);
   }
-  return with_parity(std::move(variants), request.parity_steps);
+  return variants;
 }
 
 tools::ProcessPlan plan_of_program(const Variant& variant, const std::string& dir) {

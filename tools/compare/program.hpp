@@ -10,9 +10,6 @@
 
 namespace ddprun::compare {
 
-// Whether the request is about programs.
-bool has_programs(const Request& request);
-
 // One variant for each list of "key=value", which come from `option`; or one for each --command. A key is "backend",
 // "env.NAME", or the NAME of {NAME} in an argument. What a run is like is known after it (add_run()). Throws
 // Error(usage) for a key without effect, for a program that cannot be found, and for options that are about configs.

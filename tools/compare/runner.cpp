@@ -24,12 +24,6 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-[[noreturn]] void stop(const tools::ChildEnd& end, const std::string& label, const std::string& folder) {
-  throw Error(end.code(),
-              fmt::format("{} in {}; the runs so far are in {}",
-                          end.code() == ExitCode::interrupted ? "interrupted" : "terminated", label, folder));
-}
-
 std::vector<std::string> arguments_of(const std::string& config, const std::vector<std::string>& overrides) {
   std::vector<std::string> arguments = {"--config", config};
   for (const std::string& override_ : overrides) arguments.insert(arguments.end(), {"--set", override_});
@@ -67,20 +61,20 @@ Runner::Runner(const Running& running, const Variant& first, tools::Job* job) : 
                 "compare: needs ddprun, which is neither in the folder of ddprun-compare nor on PATH");
   }
   folder_ = new_folder(running, first.loaded.experiment, "compare");
-  for (const char* part : {"runs", "logs"}) fs::create_directories(fs::path(folder_) / part);
+  fs::create_directory(folder_ + "/runs");
 }
 
 void Runner::validate(const std::vector<Variant>& variants) {
   for (const Variant& variant : variants) {
-    std::vector<std::string> arguments = {"validate", variant.file};
+    std::vector<std::string> arguments = arguments_of(variant.file, variant.overrides);
+    arguments.insert(arguments.begin(), "validate");
     const config::Experiment& experiment = variant.loaded.experiment;
     if (job_ != nullptr && experiment.strategy.kind == "ddp") {
       arguments.insert(arguments.end(), {"--ranks", std::to_string(ranks_of(experiment))});
     }
-    for (const std::string& override_ : variant.overrides) arguments.insert(arguments.end(), {"--set", override_});
     const std::string log = folder_ + "/logs/validate-" + folder_name(variant.name) + ".log";
     const tools::ChildEnd end = tools::run_process(plan_of(running_, arguments, log));
-    if (end.was_asked()) stop(end, "the check of " + variant.name, folder_);
+    end.stop_if_asked("the check of " + variant.name, so_far());
     if (end.process.code != 0) throw Error(end.code(), as_typed(variant, end.why()));
   }
 }
@@ -112,7 +106,7 @@ RunEnd Runner::run(const Variant& variant, const std::string& label, const std::
   if (!end.dir.empty()) seen_.push_back(end.dir);
   ++done_;
   seconds_ += since(start_);
-  if (end.was_asked()) stop(end, label, folder_);
+  end.stop_if_asked(label, so_far());
   const bool is_good = end.is_good() && !end.dir.empty();
   std::string why = is_program ? why_not_recorded(end.dir, end) : is_good ? "" : as_typed(variant, end.why());
   if (why.empty()) return end;

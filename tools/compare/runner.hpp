@@ -46,6 +46,7 @@ class Runner {
   void print(const std::string& line);
 
  private:
+  std::string so_far() const { return "; the runs so far are in " + folder_; }
   std::string new_run_dir() const;
   void draw(const std::string& label);
 

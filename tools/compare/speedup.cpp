@@ -10,10 +10,8 @@
 namespace ddprun::compare {
 namespace {
 
-using console::Align;
 using console::human_time;
 using console::percent;
-using console::Table;
 
 double workers_of(const Member& member) {
   return static_cast<double>(compare::workers_of(member.variant.loaded.experiment));
@@ -70,11 +68,11 @@ std::vector<std::pair<const Member*, Speedup>> speedups_of(const Comparison& com
 report::TitledTable speedup_table(const Comparison& comparison) {
   const Member& one = *one_worker(comparison);
   const auto speedups = speedups_of(comparison);
-  std::vector<Table::Column> columns = {{"", Align::left}, {one.variant.name, Align::right}};
+  std::vector<std::string> titles = {one.variant.name};
   for (const auto& [member, speedup] : speedups) {
-    columns.push_back({fmt::format("{} ({:.0f} workers)", member->variant.name, speedup.workers), Align::right});
+    titles.push_back(fmt::format("{} ({:.0f} workers)", member->variant.name, speedup.workers));
   }
-  Table table(columns);
+  console::Table table = report::table_with({""}, titles);
   for (const Row& row : kRows) {
     std::vector<std::string> cells = {row.name, row.of(one.typical.figures, {})};
     for (const auto& [member, speedup] : speedups) cells.push_back(row.of(member->typical.figures, speedup));

@@ -23,45 +23,20 @@ class Draw {
  public:
   Draw(uint64_t seed, std::size_t n) : generator_(seed), drawn_(n) {}
 
-  // How often each index was drawn.
-  const std::vector<int>& all() {
-    std::ranges::fill(drawn_, 0);
+  const std::vector<std::size_t>& next() {
     const uint64_t n = drawn_.size();  // below 2^32
-    for (uint64_t i = 0; i < n; ++i) ++drawn_[(generator_() >> 32) * n >> 32];
+    for (std::size_t& one : drawn_) one = (generator_() >> 32) * n >> 32;
     return drawn_;
   }
 
  private:
   std::mt19937_64 generator_;
-  std::vector<int> drawn_;
+  std::vector<std::size_t> drawn_;
 };
 
-// Medians of resamples. The resamples are only counted, not created: if the order of the samples is known, it is enough
-// to know how often each was drawn.
-class Resampled {
- public:
-  explicit Resampled(const std::vector<double>& samples) : samples_(samples), order_(samples.size()) {
-    std::iota(order_.begin(), order_.end(), std::size_t{0});
-    std::ranges::sort(order_, {}, [&](std::size_t i) { return samples[i]; });
-  }
-
-  // drawn[i]: how often samples[i] was drawn; the sum is the number of samples.
-  double median(const std::vector<int>& drawn) const {
-    const int size = static_cast<int>(order_.size());
-    std::size_t at = 0;
-    int upto = drawn[order_[0]];  // number drawn up to order_[at]
-    const auto drawn_at = [&](int place) {
-      while (upto < place) upto += drawn[order_[++at]];
-      return samples_[order_[at]];
-    };
-    const double middle = drawn_at((size + 1) / 2);
-    return size % 2 == 1 ? middle : (middle + drawn_at(size / 2 + 1)) / 2;
-  }
-
- private:
-  const std::vector<double>& samples_;
-  std::vector<std::size_t> order_;
-};
+double median_of(const std::vector<double>& samples, const std::vector<std::size_t>& drawn) {
+  return median(tools::each(drawn, [&](std::size_t i) { return samples[i]; }));
+}
 
 // With the value of `a`.
 Ratio wider(const Ratio& a, const Ratio& b) {
@@ -71,11 +46,10 @@ Ratio wider(const Ratio& a, const Ratio& b) {
 // The ratio of the medians, with the bootstrap's interval. Without `draw_base`, both get the same draws.
 Ratio ratio_of_medians(const std::vector<double>& times, const std::vector<double>& base, Draw draw_times,
                        std::optional<Draw> draw_base = std::nullopt) {
-  const Resampled some_times(times), some_base(base);
   std::vector<double> ratios(kResamples);
   for (double& ratio : ratios) {
-    const std::vector<int>& drawn = draw_times.all();
-    ratio = some_times.median(drawn) / some_base.median(draw_base ? draw_base->all() : drawn);
+    const std::vector<std::size_t>& drawn = draw_times.next();
+    ratio = median_of(times, drawn) / median_of(base, draw_base ? draw_base->next() : drawn);
   }
   const auto count = static_cast<double>(ratios.size());
   const auto below = std::count_if(ratios.begin(), ratios.end(), [](double ratio) { return ratio < 1; });

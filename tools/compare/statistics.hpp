@@ -25,15 +25,9 @@ struct Ratio {
 
 // times[i] and base[i] come from the same round. Both have the same size, at least 1; all values are above 0.
 //
-// The interval is at each end the wider one of two:
-//  - the bootstrap's percentile interval of the ratio of medians (Efron and Tibshirani 1993, chapter 13), drawn over
-//    rounds: a round keeps its two runs together, so that slow drift cancels;
-//  - Student's interval of the mean log ratio of a round.
-// With so few runs, the bootstrap by itself reports equal variants as different too often (6 to 7 % of the time at 5
-// rounds, 24 % at 3; Hesterberg 2015, section 4, explains it), and the expanded percentile interval proposed there
-// detects fewer differences than this one. Together they hold 5 % for normal, lognormal, heavy-tailed and drifting
-// times: tests/tools/compare/test_statistics.cpp measures that, and the smallest difference that they detect. The same
-// seed gives the same interval.
+// docs/comparing.md has the two methods. With so few runs, the bootstrap by itself reports equal variants as different
+// too often (6 to 7 % of the time at 5 rounds, 24 % at 3), and the expanded percentile interval (Hesterberg 2015,
+// section 4) detects fewer differences than this one. The same seed gives the same interval.
 Ratio ratio_by_rounds(const std::vector<double>& times, const std::vector<double>& base, uint64_t seed);
 
 // For runs that were not paired in rounds, in any number: the bootstrap draws from each group independently, and

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "cli/console/table.hpp"
 #include "tools/lib/process.hpp"
+#include "tools/lib/statistics.hpp"
 
 namespace ddprun::compare {
 namespace {
@@ -47,12 +47,10 @@ std::vector<std::size_t> some_steps(std::size_t steps) {
 std::string loads_text(const Comparison& comparison) {
   std::string text;
   for (const Member& member : comparison.members) {
-    double low = std::numeric_limits<double>::infinity(), high = -low;
-    for (const Figures& run : member.runs) {
-      low = std::fmin(low, run.load);
-      high = std::fmax(high, run.load);
-    }
-    if (!std::isfinite(low) || !std::isfinite(high)) return "";
+    std::vector<double> loads = tools::each(member.runs, &Figures::load);
+    std::erase_if(loads, [](double load) { return std::isnan(load); });
+    if (loads.empty()) return "";
+    const auto [low, high] = std::ranges::minmax(loads);
     text += text.empty() ? " Load of the host at the start (average of a minute): " : ", ";
     text += low == high ? fmt::format("{:.2f}", low) : fmt::format("{:.2f} to {:.2f}", low, high);
     text += " in " + member.variant.name;
@@ -89,12 +87,9 @@ report::TitledTable figures_table(const Comparison& comparison) {
 }
 
 report::TitledTable split_table(const Comparison& comparison) {
-  std::vector<Table::Column> columns = {{"part", Align::left}};
-  for (const Member& member : comparison.members) {
-    columns.push_back({member.variant.name, Align::right});
-    columns.push_back({"%", Align::right});
-  }
-  Table table(columns);
+  std::vector<std::string> titles;
+  for (const std::string& name : names_of(comparison.members)) titles.insert(titles.end(), {name, "%"});
+  Table table = report::table_with({"part"}, titles);
   const auto row = [&](const std::string& name, const auto& time_of) {
     std::vector<std::string> cells = {name};
     for (const Member& member : comparison.members) {
@@ -108,13 +103,10 @@ report::TitledTable split_table(const Comparison& comparison) {
   for (const PartOfStep& part : kPartsOfStep) {
     row(part.name, [&](const Figures& figures) { return figures.split.*part.member; });
     if (part.member != &Split::comm) continue;
-    for (const char* phase : {"replicate", "scatter", "gather", "reduce"}) {
-      const auto has = [&](const Member& member) { return member.typical.figures.dp.contains(phase); };
+    for (const PartOfStep& phase : kPartsOfDp) {
+      const auto has = [&](const Member& member) { return !std::isnan(member.typical.figures.split.*phase.member); };
       if (std::ranges::none_of(comparison.members, has)) continue;
-      row(std::string("  ") + phase, [&](const Figures& figures) {
-        const auto found = figures.dp.find(phase);
-        return found == figures.dp.end() ? record::kAbsent : found->second;
-      });
+      row(std::string("  ") + phase.name, [&](const Figures& figures) { return figures.split.*phase.member; });
     }
   }
   row("step", [](const Figures& figures) { return figures.split.total(); });
@@ -129,12 +121,7 @@ report::TitledTable split_table(const Comparison& comparison) {
 
 report::TitledTable verdict_table(const Comparison& comparison) {
   const std::string& base = comparison.members.front().variant.name;
-  Table table({{"against " + base, Align::left},
-               {"verdict", Align::left},
-               {"times as fast", Align::right},
-               {"ratio", Align::right},
-               {"95 % interval", Align::right},
-               {"p", Align::right}});
+  Table table = report::table_with({"against " + base, "verdict"}, {"times as fast", "ratio", "95 % interval", "p"});
   for (const Against& against : comparison.against) {
     const Ratio& ratio = against.ratio;
     const bool bounded = std::isfinite(ratio.high);
@@ -150,9 +137,7 @@ report::TitledTable verdict_table(const Comparison& comparison) {
 }
 
 report::TitledTable loss_table(const Comparison& comparison) {
-  std::vector<Table::Column> columns = {{"loss at step", Align::left}};
-  for (const Member& member : comparison.members) columns.push_back({member.variant.name, Align::right});
-  Table table(columns);
+  Table table = report::table_with({"loss at step"}, names_of(comparison.members));
   const int64_t before = comparison.members.front().runs.front().first_loss_step - 1;
   std::size_t longest = 0;
   for (const Member& member : comparison.members) longest = std::max(longest, member.runs.front().losses.size());
@@ -193,7 +178,8 @@ std::vector<std::string> warnings(const Comparison& comparison) {
         "programs were not measured." +
         loads_text(comparison));
   }
-  if (comparison.differing.empty() && !comparison.members.back().twin) {
+  const bool has_programs = !comparison.members.front().variant.command.empty();
+  if (comparison.differing.empty() && !comparison.members.back().twin && !has_programs) {
     lines.push_back(
         "No setting differs: a difference comes from what no config holds, such as the machine, its load, versions of "
         "programs, environment variables, or chance.");
@@ -250,15 +236,16 @@ std::vector<std::pair<std::string, std::vector<std::string>>> parity_sentences(c
   return all;
 }
 
-std::string text(const GateResult& result) {
-  const std::string ratio = fmt::format("ratio of the times for a {} {:.3f}", result.measure, result.ratio.value);
+std::string text(const Comparison& comparison, const GateResult& result) {
+  const std::string ratio =
+      fmt::format("ratio of the times for a {} {:.3f}", measure_of(comparison), result.ratio.value);
   if (!std::isfinite(result.ratio.high)) {
     return fmt::format("gate '{}' is not decided: a single run has no interval ({})", result.gate.text, ratio);
   }
   const char* verdict = result.held ? "holds" : result.disturbance > 0 ? "is not decided" : "does not hold";
   std::string line =
       fmt::format("gate '{}' {}: {} ({}, 95 % interval {:.3f} to {:.3f}{})", result.gate.text, verdict, result.words,
-                  ratio, result.ratio.low, result.ratio.high, result.interleaved ? "" : ", not interleaved");
+                  ratio, result.ratio.low, result.ratio.high, comparison.interleaved ? "" : ", not interleaved");
   if (result.disturbance > 0) {
     return line +
            fmt::format("; other programs used {} of a machine's CPU time, which can explain the distance to the bound",

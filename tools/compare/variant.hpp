@@ -77,7 +77,7 @@ std::vector<std::string> unfair_differences(const std::vector<Variant>& variants
 // Throws Error(usage) with those lines and advice.
 void require_fair(const std::vector<Variant>& variants);
 
-// The keys of report::differing_settings().
+// The keys of report::differing_settings(); of programs, those of their overrides.
 std::vector<std::string> keys_that_differ(const std::vector<Variant>& variants);
 
 // Both train in float32, gradients included.

@@ -247,7 +247,6 @@ void Job::run_part(ProcessPlan plan, const json& what) {
   plan.log = log.replace_extension(fmt::format(".{}{}.log", process(), index_)).string();
   ChildEnd end;
   try {
-    fs::create_directories(log.parent_path());
     fs::create_directories(log.parent_path().parent_path() / "runs");
     end = run_process(plan);
   } catch (const std::exception& error) {

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cmath>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <map>
@@ -170,9 +171,15 @@ CpuUse cpu_so_far() {
 }  // namespace
 
 ChildEnd run_process(const ProcessPlan& plan) {
+  std::filesystem::create_directories(std::filesystem::path(plan.log).parent_path());
   const CpuMeter meter;
   const ProcessEnd end = RunningProcess(plan).run();
   return {end, plan.log, {meter.use()}};
+}
+
+void ChildEnd::stop_if_asked(const std::string& what, const std::string& more) const {
+  if (!was_asked()) return;
+  throw Error(code(), (code() == ExitCode::interrupted ? "interrupted in " : "terminated in ") + what + more);
 }
 
 ExitCode ChildEnd::code() const {

@@ -15,7 +15,7 @@ namespace ddprun::tools {
 struct ProcessPlan {
   std::vector<std::string> command;                  // argv; command[0] is a path
   std::vector<std::string> environment;              // further variables: "NAME=value"
-  std::string log;                                   // new file for its output
+  std::string log;                                   // new file for its output, in a folder that may be new too
   std::optional<std::chrono::milliseconds> timeout;  // from its start to its end
   bool echo = false;                                 // also copy its output to stderr
   bool ends_orphans = false;  // kill what it has left after its end: torchrun's ranks are not in its process group
@@ -47,6 +47,8 @@ struct ChildEnd {
 
   bool is_good() const { return process.ending == Ending::exited && process.code == 0; }
   bool was_asked() const { return process.ending == Ending::interrupted || process.ending == Ending::terminated; }
+  // Throws Error if this process was asked to end: "interrupted in WHAT", and `more`.
+  void stop_if_asked(const std::string& what, const std::string& more = "") const;
   // If it did not end well: the exit code to end with, and why in words, which may be the last line of its log.
   ExitCode code() const;
   std::string why() const;

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 
 #include "base/file.hpp"
 #include "ddprun/error.hpp"
@@ -38,57 +40,43 @@ json parse(const std::string& text, const std::string& place) {
 
 // The lines without newlines. A last line without newline is an error; with `growing` it is ignored.
 std::vector<std::string> lines_of(const std::string& path, bool growing) {
-  const std::string text = read_text(path);
+  std::istringstream text(read_text(path));
   std::vector<std::string> lines;
-  std::size_t begin = 0;
-  for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    lines.push_back(text.substr(begin, end - begin));
-  }
-  if (begin < text.size() && !growing) {
-    throw Error(ExitCode::usage, fmt::format("{}:{}: the line is cut short: the run was killed, or its disk was full",
-                                             path, lines.size() + 1));
+  for (std::string line; std::getline(text, line);) {
+    if (!text.eof()) {
+      lines.push_back(line);
+    } else if (!growing) {
+      throw Error(ExitCode::usage, fmt::format("{}:{}: the line is cut short: the run was killed, or its disk was full",
+                                               path, lines.size() + 1));
+    }
   }
   return lines;
 }
 
+// Those without which a record means nothing.
 template <class Record>
-void read_fields(const json& object, Record& record, const std::string& place) {
-  for_each_field(record, [&](const char* key, auto& member) { read_value(object, key, member, place); });
-}
+constexpr std::initializer_list<const char*> kRequired = {};
+template <>
+constexpr std::initializer_list<const char*> kRequired<StepRecord> = {"epoch", "step", "samples", "total"};
+template <>
+constexpr std::initializer_list<const char*> kRequired<EpochRecord> = {"epoch"};
+template <>
+constexpr std::initializer_list<const char*> kRequired<GpuRecord> = {"step", "device"};
+template <>
+constexpr std::initializer_list<const char*> kRequired<ParityRecord> = {"step", "parameter", "elements"};
+template <>
+constexpr std::initializer_list<const char*> kRequired<TensorDigest> = {"hash", "norm", "sketch"};
 
-void read(const json& object, StepRecord& record, const std::string& place) {
-  for (const char* key : {"epoch", "step", "samples", "total"}) require(object, key, place);
-  read_fields(object, record, place);
-}
-
-void read(const json& object, EpochRecord& record, const std::string& place) {
-  require(object, "epoch", place);
-  read_fields(object, record, place);
-}
-
-void read(const json& object, GpuRecord& record, const std::string& place) {
-  for (const char* key : {"step", "device"}) require(object, key, place);
-  read_fields(object, record, place);
-}
-
-TensorDigest digest_of(const json& object, const char* key, const std::string& place) {
-  const json& digest = require(object, key, place);
-  const std::string inside = place + ": " + key;
-  TensorDigest result;
-  for (const char* part : {"hash", "norm", "sketch"}) require(digest, part, inside);
-  read_value(digest, "hash", result.hash, inside);
-  read_value(digest, "norm", result.norm, inside);
-  read_value(digest, "sketch", result.sketch, inside);
-  return result;
-}
-
-void read(const json& object, ParityRecord& record, const std::string& place) {
-  for (const char* key : {"step", "parameter", "elements"}) require(object, key, place);
-  read_value(object, "step", record.step, place);
-  read_value(object, "parameter", record.parameter, place);
-  read_value(object, "elements", record.elements, place);
-  record.gradient = digest_of(object, "gradient", place);
-  record.value = digest_of(object, "value", place);
+template <class Record>
+void read(const json& object, Record& record, const std::string& place) {
+  for (const char* key : kRequired<Record>) require(object, key, place);
+  for_each_field(record, [&](const char* key, auto& member) {
+    if constexpr (std::same_as<decltype(member), TensorDigest&>) {
+      read(require(object, key, place), member, place + ": " + key);
+    } else {
+      read_value(object, key, member, place);
+    }
+  });
 }
 
 template <class Record>
@@ -121,10 +109,6 @@ bool has_summary(const std::string& dir) {
   return fs::exists(file_in(dir, "summary.json"));
 }
 
-std::vector<EpochRecord> read_epochs(const std::string& dir, bool growing) {
-  return read_lines<EpochRecord>(file_in(dir, kEpochsFile), growing);
-}
-
 Run run_in(const std::string& dir) {
   Run run;
   run.dir = dir;
@@ -133,20 +117,24 @@ Run run_in(const std::string& dir) {
   return run;
 }
 
+double samples_of(const Run& run) {
+  double samples = 0;
+  for (const auto& rank : run.steps) {
+    for (const StepRecord& step : rank) samples += static_cast<double>(step.samples);
+  }
+  return samples;
+}
+
 Summary summary_so_far(const Run& run) {
   Summary summary;
   const auto steps = static_cast<int64_t>(run.steps[0].size());
   if (steps > 0) {
     record::RunTotals totals;
-    double samples = 0;
     for (const StepRecord& step : run.steps[0]) {
       totals.add(step);
       totals.seconds += step.total;
     }
-    for (const auto& rank : run.steps) {
-      for (const StepRecord& step : rank) samples += static_cast<double>(step.samples);
-    }
-    summary = totals.summary(steps, samples);
+    summary = totals.summary(steps, samples_of(run));
     if (totals.sums.comm > 0) summary.split.comm = totals.sums.comm / static_cast<double>(steps);
   }
   summary.steps = steps;
@@ -171,7 +159,7 @@ Summary read_summary(const std::string& dir) {
   }
   const json object = parse(read_text(path), path);
   Summary summary;
-  read_fields(object, summary, path);
+  read(object, summary, path);
   constexpr std::string_view kLearned = "learned.";
   for (const auto& [key, value] : object.items()) {
     if (!key.starts_with(kLearned)) continue;
@@ -179,10 +167,6 @@ Summary read_summary(const std::string& dir) {
     read_value(object, key, summary.learned.back().second, path);
   }
   return summary;
-}
-
-std::vector<StepRecord> read_steps(const std::string& dir, int rank) {
-  return read_lines<StepRecord>(rank_file(dir, "steps", rank), false);
 }
 
 std::map<std::string, std::string> read_environment(const std::string& dir) {
@@ -206,11 +190,16 @@ std::vector<std::vector<GpuRecord>> read_gpus(const std::string& dir, int ranks)
 Run read_run(const std::string& dir) {
   Run run = run_in(dir);
   run.summary = read_summary(dir);
-  run.epochs = read_epochs(dir, false);
+  run.epochs = read_lines<EpochRecord>(file_in(dir, kEpochsFile), false);
   const auto ranks = static_cast<int>(std::max<int64_t>(run.summary.world, 1));
-  for (int rank = 0; rank < ranks; ++rank) run.steps.push_back(read_steps(dir, rank));
+  for (int rank = 0; rank < ranks; ++rank) {
+    run.steps.push_back(read_lines<StepRecord>(rank_file(dir, "steps", rank), false));
+  }
   run.gpus = read_gpus(dir, ranks);
   run.environment = read_environment(dir);
+  const double samples = samples_of(run);
+  // A rank of a recorded program does not know the samples of the others.
+  if (std::isnan(run.summary.throughput) && samples > 0) run.summary.throughput = samples / run.summary.total_time;
   return run;
 }
 
@@ -223,7 +212,7 @@ Run read_run_so_far(const std::string& dir) {
   const std::size_t common = std::ranges::min_element(run.steps, {}, &std::vector<StepRecord>::size)->size();
   for (auto& rank : run.steps) rank.resize(common);
   run.gpus = read_ranks<GpuRecord>(dir, "gpus", std::nullopt);
-  if (fs::exists(file_in(dir, kEpochsFile))) run.epochs = read_epochs(dir, true);
+  if (fs::exists(file_in(dir, kEpochsFile))) run.epochs = read_lines<EpochRecord>(file_in(dir, kEpochsFile), true);
   if (fs::exists(file_in(dir, kEnvironmentFile))) run.environment = read_environment(dir);
   run.summary = summary_so_far(run);
   return run;

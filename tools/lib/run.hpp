@@ -46,7 +46,6 @@ std::string state_of(const Run& run);
 
 // Single files.
 record::Summary read_summary(const std::string& dir);
-std::vector<record::StepRecord> read_steps(const std::string& dir, int rank);
 std::map<std::string, std::string> read_environment(const std::string& dir);
 
 // parity-rank<N>.jsonl of the given number of ranks, by rank. Empty if the run did not log it (log.parity_steps = 0).

@@ -78,10 +78,6 @@ Algorithm between_of(Algorithm algorithm, double bytes) {
   return bytes <= kLargestOfDoubling ? Algorithm::doubling : Algorithm::ring;
 }
 
-Shape leaders(Algorithm algorithm, Shape shape) {
-  return algorithm == Algorithm::hierarchical ? Shape{shape.hosts, 1} : shape;
-}
-
 bool works_within(Algorithm algorithm, Shape shape) {
   return shape.per_host > 1 && (shape.hosts == 1 || algorithm != Algorithm::ring);
 }
@@ -145,8 +141,9 @@ double allreduce_seconds(const Links& links, Algorithm algorithm, Shape shape, d
   };
   if (shape.hosts == 1) return within(bytes);
   const Algorithm used = between_of(algorithm, bytes);
-  const double between = links.between.at(used).corrected_seconds(path_between(used, leaders(algorithm, shape), bytes));
-  const bool overlaps = algorithm == Algorithm::hierarchical && bytes > kPart;
+  const bool by_leaders = algorithm == Algorithm::hierarchical, overlaps = by_leaders && bytes > kPart;
+  const Path path = path_between(used, by_leaders ? Shape{shape.hosts, 1} : shape, bytes);
+  const double between = links.between.at(used).corrected_seconds(path);
   return overlaps ? within(kPart) + std::max(between, within(bytes - kPart)) : within(bytes) + between;
 }
 

@@ -1,7 +1,6 @@
 #include "tools/predict/forecast.hpp"
 
 #include <map>
-#include <set>
 
 #include "ddprun/error.hpp"
 #include "tools/lib/statistics.hpp"
@@ -12,18 +11,17 @@ namespace {
 class Forecaster {
  public:
   explicit Forecaster(Forecast& forecast) : forecast_(forecast) {
-    for (const FittedLink& link : forecast.links) backends_.insert(link.backend);
     forecast.typical = typical_of(forecast.recording.steps);
-    for (const std::string& backend : backends_) links_[backend] = links_of(forecast.links, backend);
+    for (const FittedLink& link : forecast.links) links_[link.backend] = links_of(forecast.links, link.backend);
   }
 
   void find_methods(int64_t per_host) {
     const Shape smallest = {2, per_host};
-    for (const auto& [backend, name, algorithm] : candidates(per_host)) {
-      if (covers(links_.at(backend), algorithm, smallest)) {
-        forecast_.methods.push_back({backend, name, algorithm, {}, {}});
+    for (const Method& one : candidates(per_host)) {
+      if (covers(links_.at(one.backend), one.algorithm, smallest)) {
+        forecast_.methods.push_back(one);
       } else {
-        forecast_.left_out.push_back(backend + " " + name + ": " + missing(backend, algorithm, per_host));
+        forecast_.left_out.push_back(one.text() + ": " + missing(one.backend, one.algorithm, per_host));
       }
     }
     if (forecast_.methods.empty()) throw Error(ExitCode::usage, forecast_.left_out.at(0));
@@ -42,20 +40,15 @@ class Forecaster {
   }
 
  private:
-  struct Candidate {
-    std::string backend, name;
-    Algorithm algorithm;
-  };
-
   // Hierarchical has its own links within a host only.
-  std::vector<Candidate> candidates(int64_t per_host) const {
-    std::vector<Candidate> all;
+  std::vector<Method> candidates(int64_t per_host) const {
+    std::vector<Method> all;
     for (const FittedLink& link : forecast_.links) {
-      if (!link.is_within) all.push_back({link.backend, link.name, link.algorithm});
+      if (!link.is_within) all.push_back({link.backend, link.name, link.algorithm, {}, {}});
     }
     for (const char* backend : {"gloo", "ucx"}) {
-      if (per_host > 1 && backends_.contains(backend))
-        all.push_back({backend, "hierarchical", Algorithm::hierarchical});
+      if (per_host > 1 && links_.contains(backend))
+        all.push_back({backend, "hierarchical", Algorithm::hierarchical, {}, {}});
     }
     return all;
   }
@@ -90,7 +83,6 @@ class Forecaster {
   }
 
   Forecast& forecast_;
-  std::set<std::string> backends_;
   std::map<std::string, Links> links_;  // by backend
 };
 

@@ -14,12 +14,11 @@ namespace {
 
 using nlohmann::json;
 
-Path path_of(const FittedLink& fitted, const BenchRow& row) {
-  return fitted.is_within ? Path{1, row.bytes} : path_between(fitted.algorithm, row.shape, row.bytes);
-}
-
 std::vector<Measured> measured(const FittedLink& fitted) {
-  return tools::each(fitted.rows, [&](const BenchRow& row) { return Measured{path_of(fitted, row), row.seconds}; });
+  return tools::each(fitted.rows, [&](const BenchRow& row) {
+    const Path path = fitted.is_within ? Path{1, row.bytes} : path_between(fitted.algorithm, row.shape, row.bytes);
+    return Measured{path, row.seconds};
+  });
 }
 
 // What the row says about a link; no rows in it yet.
@@ -59,10 +58,6 @@ void require_one_rank_each(const json& file, const std::string& path) {
   }
 }
 
-bool is_as_in_training(const json& row) {
-  return row.at("collective") == "allreduce" && row.at("in_place") == true && row.at("ranks") > 1;
-}
-
 BenchRow row_of(const json& row, int64_t hosts, const std::string& path) {
   BenchRow one;
   row.at("backend").get_to(one.backend);
@@ -90,7 +85,8 @@ void read(const std::string& path, bool any_hosts, std::vector<BenchRow>& rows) 
       });
     };
     for (const json& row : file.at("rows")) {
-      if (!is_as_in_training(row) || (row.at("buffer") != "plugin" && has_own_memory(row))) continue;
+      const bool in_training = row.at("collective") == "allreduce" && row.at("in_place") == true && row.at("ranks") > 1;
+      if (!in_training || (row.at("buffer") != "plugin" && has_own_memory(row))) continue;
       rows.push_back(row_of(row, hosts_of(file), path));
     }
   } catch (const json::exception&) {

@@ -27,33 +27,18 @@ FitError error_of(const FittedLink& link) {
   return {tools::median(sizes), std::ranges::max(sizes)};
 }
 
-std::string shape_of(Shape shape) {
-  return fmt::format("{} x {}", shape.hosts, shape.per_host);
-}
-
 console::Table table_of(const Method& method) {
-  using console::Align;
-  console::Table table({{"ranks", Align::right},
-                        {"hosts", Align::right},
-                        {"step", Align::right},
-                        {"samples/s", Align::right},
-                        {"efficiency", Align::right},
-                        {"exposed", Align::right}});
+  console::Table table = report::table_with({}, {"ranks", "hosts", "step", "samples/s", "efficiency", "exposed"});
   for (const Predicted& row : method.rows) {
-    table.row({std::to_string(row.shape.ranks()), shape_of(row.shape), human_time(row.step),
-               report::figure(row.throughput), percent(row.efficiency, 1), human_time(row.exposed)});
+    const std::string hosts = fmt::format("{} x {}", row.shape.hosts, row.shape.per_host);
+    table.row({std::to_string(row.shape.ranks()), hosts, human_time(row.step), report::figure(row.throughput),
+               percent(row.efficiency, 1), human_time(row.exposed)});
   }
   return table;
 }
 
 console::Table table_of_links(const Forecast& forecast) {
-  using console::Align;
-  console::Table table({{"link"},
-                        {"latency", Align::right},
-                        {"bandwidth", Align::right},
-                        {"rows", Align::right},
-                        {"error of the fit", Align::right},
-                        {"at most", Align::right}});
+  console::Table table = report::table_with({"link"}, {"latency", "bandwidth", "rows", "error of the fit", "at most"});
   for (const FittedLink& link : forecast.links) {
     const FitError error = error_of(link);
     table.row({link.text(), link.link.alpha > 0 ? human_time(link.link.alpha) : "-",

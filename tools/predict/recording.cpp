@@ -110,6 +110,7 @@ Recording read_recording(const std::string& run_dir) {
   if (!record::is_run(run_dir)) throw Error(ExitCode::usage, record::no_run(run_dir));
   const tools::Run run = tools::read_run(run_dir);
   const record::Summary& summary = run.summary;
+  if (run.environment.contains("program")) refuse(run_dir, "is the record of a program, which says nothing of buckets");
   if (summary.strategy != "ddp") {
     refuse(run_dir,
            "strategy \"" + summary.strategy + "\" sends no gradients; record a run with strategy.kind = \"ddp\"");

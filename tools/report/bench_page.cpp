@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/file.hpp"
 #include "ddprun/error.hpp"
+#include "tools/lib/statistics.hpp"
 #include "tools/report/report.hpp"
 
 namespace ddprun::report {
@@ -52,12 +52,11 @@ TitledTable read(const std::string& path, Cases& cases) {
 
 // Each with only what distinguishes the rows: "gloo ring", "gloo ring, in place".
 std::vector<std::string> distinct_names(const std::vector<Measured>& rows) {
-  std::vector<std::string> names;
-  for (const Measured& row : rows) names.push_back(row.method);
+  std::vector<std::string> names = tools::each(rows, &Measured::method);
   for (std::size_t i = 0; i < rows.front().variants.size(); ++i) {
-    std::set<std::string> all;
-    for (const Measured& row : rows) all.insert(row.variants[i]);
-    for (std::size_t row = 0; row < rows.size() && all.size() > 1; ++row) names[row] += ", " + rows[row].variants[i];
+    const auto differs = [&](const Measured& row) { return row.variants[i] != rows.front().variants[i]; };
+    if (std::ranges::none_of(rows, differs)) continue;
+    for (std::size_t row = 0; row < rows.size(); ++row) names[row] += ", " + rows[row].variants[i];
   }
   return names;
 }

@@ -115,9 +115,7 @@ Json legend_of(const std::vector<std::string>& names) {
 
 template <class Series>
 std::vector<std::string> names_of(const std::vector<Series>& all) {
-  std::vector<std::string> names(all.size());
-  std::ranges::transform(all, names.begin(), &Series::name);
-  return names;
+  return tools::each(all, &Series::name);
 }
 
 // The titles of columns: one series may have the title of the axis instead of its name.

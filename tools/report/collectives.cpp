@@ -81,10 +81,8 @@ Column column_at(const CollectivesByRank& files, uint64_t number, double time) {
     const auto id = static_cast<int>(rank);
     if (call != nullptr) column.called[describe_without_number(*call)].push_back(id);
     if (call != nullptr && (column.first == nullptr || call->start < column.first->start)) column.first = call;
-    const Progress progress = progress_of(call, time);
-    if (progress == Progress::not_started) column.not_started.push_back(id);
-    if (progress == Progress::started) column.started.push_back(id);
-    if (progress == Progress::finished) column.finished.push_back(id);
+    Ranks* const by_progress[] = {&column.not_started, &column.started, &column.finished};
+    by_progress[static_cast<std::size_t>(progress_of(call, time))]->push_back(id);
   }
   return column;
 }
@@ -127,12 +125,6 @@ std::string clock_time(double seconds) {
                      static_cast<int>((seconds - std::floor(seconds)) * 1000));
 }
 
-// The end of a call is known to a few milliseconds only.
-std::string duration_text(double seconds) {
-  constexpr double kExact = 0.01;
-  return seconds < kExact ? "< 10 ms" : human_time(seconds);
-}
-
 // At this time.
 std::string state_of(const RecordedCall* call, double time) {
   const Progress progress = progress_of(call, time);
@@ -162,7 +154,9 @@ void add_rows(console::Table& table, const CollectivesByRank& files, uint64_t nu
     if (key.second.empty()) {
       cells.push_back("not started");
     } else {
-      cells.insert(cells.end(), {key.second, clock_time(group.start), duration_text(group.longest)});
+      // The end of a call is known to a few milliseconds only.
+      const std::string took = group.longest < 0.01 ? "< 10 ms" : human_time(group.longest);
+      cells.insert(cells.end(), {key.second, clock_time(group.start), took});
     }
     table.row(cells);
   }

@@ -1,4 +1,3 @@
-#include <boost/algorithm/string/join.hpp>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -20,41 +19,33 @@ std::string text_of(Number value) {
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
-using Fields = std::vector<std::string>;
-
-// `fields`, then one of each member. A list does not fit into a field. No field has commas or quotes.
+// One field of each member, with a comma before it. A list does not fit into a field. No field has commas or quotes.
 template <class Record, class Make>
-std::string line_of(const Record& record, Fields fields, Make make) {
+std::string fields_of(const Record& record, Make make) {
+  std::string text;
   record::for_each_field(record, [&](const char* key, const auto& value) {
-    if constexpr (!std::is_same_v<decltype(value), const std::vector<double>&>) fields.push_back(make(key, value));
+    constexpr bool kIsList = std::is_same_v<decltype(value), const std::vector<double>&>;
+    if constexpr (!kIsList) text.append(1, ',').append(make(key, value));
   });
-  const std::string comma = ",";  // GCC 12 warns of a literal here
-  return boost::algorithm::join(fields, comma) + "\r\n";
+  return text + "\r\n";
 }
 
-template <class Record>
-std::string names_of(const Fields& first = {}) {
-  return line_of(Record(), first, [](const char* key, const auto&) { return key; });
-}
-
-template <class Record>
-std::string values_of(const Record& record, const Fields& first = {}) {
-  return line_of(record, first, [](const char*, const auto& value) { return text_of(value); });
-}
+constexpr auto kName = [](const char* key, const auto&) { return std::string(key); };
+constexpr auto kValue = [](const char*, const auto& value) { return text_of(value); };
 
 }  // namespace
 
 std::string steps_csv(const tools::Run& run) {
-  std::string text = names_of<record::StepRecord>({"rank"});
+  std::string text = "rank" + fields_of(record::StepRecord(), kName);
   for (std::size_t rank = 0; rank < run.steps.size(); ++rank) {
-    for (const record::StepRecord& step : run.steps[rank]) text += values_of(step, {std::to_string(rank)});
+    for (const record::StepRecord& step : run.steps[rank]) text += std::to_string(rank) + fields_of(step, kValue);
   }
   return text;
 }
 
 std::string epochs_csv(const tools::Run& run) {
-  std::string text = names_of<record::EpochRecord>();
-  for (const record::EpochRecord& epoch : run.epochs) text += values_of(epoch);
+  std::string text = fields_of(record::EpochRecord(), kName).substr(1);
+  for (const record::EpochRecord& epoch : run.epochs) text += fields_of(epoch, kValue).substr(1);
   return text;
 }
 

@@ -9,7 +9,7 @@
 namespace ddprun::report {
 namespace {
 
-void declare(CLI::App& to, Request& request, std::string& csv) {
+void declare(CLI::App& to, std::vector<std::string>& paths, std::string& page, std::string& csv) {
   to.footer(
       "Examples: ddprun report latest\n"
       "          ddprun report runs/quickstart-20261122-101500\n"
@@ -17,14 +17,14 @@ void declare(CLI::App& to, Request& request, std::string& csv) {
       "          ddprun report runs/quickstart-20261122-101500 --csv steps.csv\n"
       "The page is one file that opens offline. docs/reports.md describes what is on it, and the columns of --csv.");
   to.add_option(
-        "paths", request.paths,
+        "paths", paths,
         "Run folders to compare (latest: the newest in runs), files of `ddprun bench --json`, or the folder of a "
         "comparison.")
       ->required()
       ->type_name("PATH");
   auto* out =
       to.add_option(
-            "--out", request.out,
+            "--out", page,
             "The file of the page. The default is report.html, in the given folder if there is one, otherwise in "
             "the current one.")
           ->type_name("FILE");
@@ -36,14 +36,14 @@ void declare(CLI::App& to, Request& request, std::string& csv) {
 }
 
 ExitCode run_program(int argc, char** argv) {
-  Request request;
-  std::string csv;
+  std::vector<std::string> paths;
+  std::string page, csv;
   CLI::App cli(std::string(console::about_tool("report")), "ddprun report");
-  declare(cli, request, csv);
+  declare(cli, paths, page, csv);
   if (const auto end = console::parse(cli, argc, argv)) return *end;
-  for (std::string& path : request.paths) path = record::named_run(path);
-  if (!csv.empty() && request.paths.size() > 1) throw Error(ExitCode::usage, "--csv: expected the folder of one run");
-  const auto made = csv.empty() ? std::vector{make(request)} : write_csv(request.paths[0], csv);
+  for (std::string& path : paths) path = record::named_run(path);
+  if (!csv.empty() && paths.size() > 1) throw Error(ExitCode::usage, "--csv: expected the folder of one run");
+  const auto made = csv.empty() ? std::vector{make(paths, page)} : write_csv(paths[0], csv);
   for (const std::string& path : made) std::printf("%s\n", path.c_str());
   return ExitCode::ok;
 }

@@ -41,18 +41,13 @@ Page run_page(std::vector<tools::Run> runs);
 // Of a folder that has files of collectives and nothing else of a run, for example copies from several hosts.
 Page collectives_page(const std::string& run_dir, const CollectivesByRank& files);
 
-struct Request {
-  std::vector<std::string> paths;  // folders of runs, one folder of a comparison, or files of `ddprun bench --json`
-  std::string out;                 // the page; empty: report.html in the given folder if it is one, else here
-};
-
 // The one of these pages that shows what is at the paths. Throws Error(usage) with the path if it has nothing to
 // report, or if runs and other files are mixed.
 Page page_of(const std::vector<std::string>& paths);
 
-// Writes page_of(), and returns the path. The folder of a comparison already has its page: it is copied to `out`.
-// Throws as write_page().
-std::string make(const Request& request);
+// Writes page_of() to `out` ("": to report.html in the given folder if it is one, else here), and returns the path. The
+// folder of a comparison already has its page: it is copied to `out`. Throws as write_page().
+std::string make(const std::vector<std::string>& paths, const std::string& out);
 
 // A run's records as CSV (RFC 4180): a header, one line per record, lines end with CR LF; a figure that was not
 // measured is an empty field. Every step of every rank, by rank: "rank", then the keys of steps-rank<N>.jsonl.

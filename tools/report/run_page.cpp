@@ -53,6 +53,8 @@ std::string configure(NamedRun& run) {
   } catch (const Error& error) {
     return error.what();
   }
+  if (run.run.environment.contains("program")) run.experiment.reset();  // its optimizer and precision are not known
+  if (!run.experiment) return "";
   const config::Experiment& experiment = *run.experiment;
   record::Summary& summary = run.run.summary;
   if (!run.run.has_summary) {

@@ -34,11 +34,6 @@ double other(const Summary& summary) {
   return std::fmax(0, rest);
 }
 
-// The number of workers: ranks, or the devices of one process.
-double width_of(const Summary& summary) {
-  return static_cast<double>(std::max({summary.world, summary.devices, int64_t{1}}));
-}
-
 // "ddp gloo ring"; "" for a single process, so that it is the first
 std::string way_of(const Summary& summary) {
   std::string way = summary.strategy == "single" ? "" : summary.strategy;
@@ -51,9 +46,7 @@ using Throughputs = std::map<double, std::vector<double>>;  // measured, by widt
 using Ways = std::map<std::string, Throughputs>;
 
 std::vector<Point> medians(const Throughputs& measured) {
-  std::vector<Point> points;
-  for (const auto& [width, throughputs] : measured) points.push_back({width, tools::median(throughputs)});
-  return points;
+  return tools::each(measured, [](const auto& one) { return Point{one.first, tools::median(one.second)}; });
 }
 
 // All lines start at the fewest ranks, usually a single process: `base`, the median of all runs with so few. Its table
@@ -125,7 +118,8 @@ std::vector<Chart> scaling_charts(const std::vector<NamedRun>& runs) {
   for (const NamedRun& run : runs) {
     const Summary& summary = run.run.summary;
     if (!std::isfinite(summary.throughput)) continue;
-    experiments[{summary.model, summary.data}][way_of(summary)][width_of(summary)].push_back(summary.throughput);
+    const auto width = static_cast<double>(std::max({summary.world, summary.devices, int64_t{1}}));  // of dp: devices
+    experiments[{summary.model, summary.data}][way_of(summary)][width].push_back(summary.throughput);
   }
   const auto divides = [](const NamedRun& run) { return run.experiment && divides_cores(*run.experiment); };
   const std::string also =

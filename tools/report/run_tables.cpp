@@ -57,15 +57,12 @@ std::string served(const Summary& summary) {
 }
 
 std::string learned(const Summary& summary) {
-  std::vector<std::string> measures;
-  for (const auto& [name, value] : summary.learned) measures.push_back(fmt::format("{} {:.4f}", name, value));
-  return fmt::format("{}", fmt::join(measures, ", "));
+  const auto text_of = [](const auto& measure) { return fmt::format("{} {:.4f}", measure.first, measure.second); };
+  return fmt::format("{}", fmt::join(tools::each(summary.learned, text_of), ", "));
 }
 
 std::string device_memory(const Summary& summary) {
-  std::vector<std::string> devices;
-  for (const int64_t memory : summary.memory_by_device) devices.push_back(bytes(memory));
-  return fmt::format("{}", fmt::join(devices, ", "));
+  return fmt::format("{}", fmt::join(tools::each(summary.memory_by_device, bytes), ", "));
 }
 
 // Names with values; a value is empty if it was not measured.
@@ -174,8 +171,7 @@ TitledTable results_table(const std::vector<NamedRun>& runs) {
 std::vector<std::string> differences(const std::vector<NamedRun>& runs) {
   std::vector<std::string> found;
   const auto add = [&](const std::string& name, const auto& value_of) {
-    std::vector<std::string> values;
-    for (const NamedRun& run : runs) values.push_back(value_of(run));
+    const std::vector<std::string> values = tools::each(runs, value_of);
     if (std::set(values.begin(), values.end()).size() > 1) found.push_back(differing_text(name, values));
   };
   add("start", started);
@@ -204,8 +200,7 @@ TitledTable ranks_table(const NamedRun& run) {
   for (std::size_t rank = 0; rank < run.run.steps.size(); ++rank) {
     const auto& steps = run.run.steps[rank];
     if (steps.empty()) continue;
-    std::vector<double> times;
-    for (const StepRecord& step : steps) times.push_back(step.total);
+    const std::vector<double> times = tools::each(steps, &StepRecord::total);
     std::vector<std::string> cells = {std::to_string(rank), count(static_cast<int64_t>(steps.size())),
                                       human_time(mean(steps, &StepRecord::total)),
                                       human_time(tools::quantile(times, 0.95))};

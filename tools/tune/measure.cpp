@@ -45,12 +45,6 @@ std::vector<int64_t> sizes_up_to(double bytes) {
   return sizes;
 }
 
-std::string new_folder(const Request& request, const config::Experiment& experiment) {
-  const std::string folder = compare::new_folder(request.running, experiment, "tune");
-  for (const char* part : {"runs", "logs"}) std::filesystem::create_directories(std::filesystem::path(folder) / part);
-  return folder;
-}
-
 class Measurer {
  public:
   Measurer(const Request& request, const config::Experiment& experiment, Session& session)
@@ -58,10 +52,12 @@ class Measurer {
         experiment_(experiment),
         session_(session),
         registry_(plugin::Registry::standard(request.running.plugin_paths)),
-        own_(settings_of(experiment)),
         backends_(request.backends),
-        compressions_(request.compression),
-        steps_(request.steps > 0 ? request.steps : kFewestSteps) {
+        compressions_(request.compression) {
+    result_.own = settings_of(experiment);
+    result_.steps = request.steps > 0 ? request.steps : kFewestSteps;
+    result_.hosts = session.hosts();
+    result_.ranks = session.ranks();
     add_once(backends_, own_.backend);
     require_known_algorithms();
     for (const std::string& compression : {std::string("none"), own_.compression}) add_once(compressions_, compression);
@@ -71,20 +67,12 @@ class Measurer {
   }
 
   Result run() {
-    folder_ = new_folder(request_, experiment_);
+    result_.folder = compare::new_folder(request_.running, experiment_, "tune");
     record_gradients();
     for (const auto& [backend, compression] : tried_) measure_links(backend, compression);
     for (const auto& [backend, compression] : tried_) record_step(backend, compression);
     fit();
-    return {.name = name_,
-            .folder = folder_,
-            .steps = steps_,
-            .hosts = session_.hosts(),
-            .ranks = session_.ranks(),
-            .basis = std::move(basis_),
-            .own = own_,
-            .chosen = {},
-            .verified = {}};
+    return std::move(result_);
   }
 
  private:
@@ -96,14 +84,14 @@ class Measurer {
 
   // A traced run, and its folder.
   std::string traced_run(const std::string& name, const Arguments& more) {
-    const std::string output = folder_ + "/runs/" + name;
+    const std::string output = result_.folder + "/runs/" + name;
     Arguments overrides = more;
     overrides.push_back("train.steps=" + std::to_string(steps_));
     overrides.push_back("experiment.output=" + config::quoted(output));
     overrides.push_back(fmt::format("log.trace_steps=[{}]", fmt::join(traced(), ",")));
     Arguments arguments = {Session::kExperiment};
     for (const std::string& override_ : overrides) arguments.insert(arguments.end(), {"--set", override_});
-    session_.run(folder_, name, arguments);
+    session_.run(result_.folder, name, arguments);
     return std::filesystem::directory_iterator(output)->path().string();
   }
 
@@ -113,7 +101,7 @@ class Measurer {
     const std::string tiny = config::number_text(kTinyBucket);
     const std::string dir = traced_run("gradients", {"strategy.bucket_cap_mb=" + tiny, "strategy.compression=none"});
     predict::Recording recording = predict::read_recording(dir);
-    name_ = recording.name;
+    result_.name = recording.name;
     basis_.gradients = std::move(recording.buckets);
     calls_of_gradients_ = calls_of(dir);
     if (request_.steps > 0) return;
@@ -169,7 +157,7 @@ class Measurer {
     const std::string type = name_of(dtype_of(compression));
     announce(request_, fmt::format("a benchmark of {} with {}", backend, type));
     const std::string name = "bench-" + compare::folder_name(backend) + "-" + compression;
-    const std::string file = folder_ + "/" + name + ".json";
+    const std::string file = result_.folder + "/" + name + ".json";
     const auto sizes = sizes_up_to(basis_.gradient_bytes() * sent(compression));
     Arguments arguments = {"bench", "--backend", backend, "--json", file, "-d", type};
     const auto add = [&](const std::string& option, const std::string& value) {
@@ -184,7 +172,7 @@ class Measurer {
     if (backend == own_.backend) arguments.push_back(Session::kOptions);
     if (session_.hosts() == 1) add("--ranks", std::to_string(session_.ranks()));
     if (session_.hosts() > 1 && experiment_.launch.insecure) arguments.push_back("--insecure");
-    session_.run(folder_, name, arguments);
+    session_.run(result_.folder, name, arguments);
     for (const auto& [algorithm, curve] : curves_of(file)) {
       basis_.curves.emplace(Method{backend, algorithm, compression}, curve);
     }
@@ -215,13 +203,13 @@ class Measurer {
   const config::Experiment& experiment_;
   Session& session_;
   const plugin::Registry registry_;
-  const Settings own_;
+  Result result_;
+  const Settings& own_ = result_.own;
+  Basis& basis_ = result_.basis;
+  int64_t& steps_ = result_.steps;  // of each run
   Arguments backends_, compressions_;
   std::vector<std::pair<std::string, std::string>> tried_;  // backend and compression
-  std::string name_, folder_;
-  Basis basis_;
   std::vector<Call> calls_of_gradients_;
-  int64_t steps_;                                      // of each run
   std::vector<std::pair<Settings, double>> recorded_;  // steps, in seconds
 };
 

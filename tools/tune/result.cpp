@@ -34,8 +34,7 @@ std::string size_text(double bytes) {
 }
 
 console::Table table_of_links(const Result& result) {
-  using console::Align;
-  console::Table table({{"allreduce"}, {"gradients"}, {"smallest", Align::right}, {"largest", Align::right}});
+  console::Table table = report::table_with({"allreduce", "gradients"}, {"smallest", "largest"});
   for (const auto& [method, curve] : result.basis.curves) {
     const auto cell = [](const Curve::value_type& point) {
       return size_text(point.first) + ": " + human_time(point.second);
@@ -106,10 +105,7 @@ std::string about_verdict(const Result& result) {
   if (!result.verified) return "";
   const Verified& verified = *result.verified;
   const double before = expected(result.basis, result.own).step, after = expected(result.basis, result.chosen).step;
-  console::Table table({{""},
-                        {"expected", console::Align::right},
-                        {"measured", console::Align::right},
-                        {"error", console::Align::right}});
+  console::Table table = report::table_with({""}, {"expected", "measured", "error"});
   const auto row = [&](const std::string& name, double said, double measured) {
     table.row({name, human_time(said), human_time(measured), fmt::format("{:+.1f} %", 100 * (said / measured - 1))});
   };
@@ -126,33 +122,34 @@ std::string about_verdict(const Result& result) {
 
 std::string to_json(const Result& result, const std::vector<std::string>& command) {
   const Basis& basis = result.basis;
+  const auto json_of_link = [](const auto& link) -> ordered_json {
+    const auto& [method, curve] = link;
+    return {{"backend", method.backend},
+            {"algorithm", method.algorithm},
+            {"compression", method.compression},
+            {"points", curve}};
+  };
+  const auto json_of_cost = [](const auto& cost) -> ordered_json {
+    return {{"backend", cost.first.first}, {"compression", cost.first.second}, {"seconds", cost.second}};
+  };
+  const auto json_of_gradient = [](const predict::Bucket& gradient) -> ordered_json {
+    return {{"bytes", gradient.bytes}, {"remaining", gradient.remaining}};
+  };
   ordered_json object = {
       {"ddprun_tune", 1},
       {"command", command},
       {"hosts", result.hosts},
       {"ranks", result.ranks},
-      {"links", ordered_json::array()},
-      {"gradients", ordered_json::array()},
+      {"links", tools::each(basis.curves, json_of_link)},
+      {"gradients", tools::each(basis.gradients, json_of_gradient)},
       {"parts",
        {{"forward", basis.parts.forward}, {"backward", basis.parts.backward}, {"optimizer", basis.parts.optimizer}}},
       {"per_call", basis.per_call},
-      {"per_byte", ordered_json::array()},
+      {"per_byte", tools::each(basis.per_byte, json_of_cost)},
       {"config", json_of(result, result.own)},
       {"chosen", json_of(result, result.chosen)},
       {"measured", nullptr},
       {"is_better", result.is_better()}};
-  for (const auto& [method, curve] : basis.curves) {
-    object["links"].push_back({{"backend", method.backend},
-                               {"algorithm", method.algorithm},
-                               {"compression", method.compression},
-                               {"points", curve}});
-  }
-  for (const auto& [what, seconds] : basis.per_byte) {
-    object["per_byte"].push_back({{"backend", what.first}, {"compression", what.second}, {"seconds", seconds}});
-  }
-  for (const predict::Bucket& gradient : basis.gradients) {
-    object["gradients"].push_back({{"bytes", gradient.bytes}, {"remaining", gradient.remaining}});
-  }
   if (result.verified) {
     object["measured"] = {{"config", result.verified->before},
                           {"chosen", result.verified->after},

@@ -63,8 +63,7 @@ tools::ProcessPlan Session::plan_of(const std::vector<std::string>& arguments, c
 void Session::run(const std::string& folder, const std::string& name, const std::vector<std::string>& arguments) {
   const tools::ProcessPlan plan = plan_of(arguments, folder + "/logs/" + name + ".log");
   const tools::ChildEnd end = job_ ? job_->run({{"arguments", arguments}}, plan) : tools::run_process(plan);
-  if (end.process.ending == tools::Ending::interrupted) throw Error(end.code(), "interrupted in " + name);
-  if (end.process.ending == tools::Ending::terminated) throw Error(end.code(), "terminated in " + name);
+  end.stop_if_asked(name);
   if (!end.is_good()) throw Error(end.code(), fmt::format("{}: {}; its log: {}", name, end.why(), end.log));
 }
 

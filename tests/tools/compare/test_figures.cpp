@@ -56,7 +56,7 @@ TEST_CASE("figures are those of the slowest rank, without the warm-up") {
   CHECK(figures.losses == std::vector<double>{1.5, 2.5, 3.5, 4.5, 5.5});
   CHECK(figures.peak_memory == 1000);
   CHECK(std::isnan(figures.busbw));
-  CHECK(figures.dp.empty());
+  CHECK(std::isnan(figures.split.scatter));
 }
 
 TEST_CASE("losses are means over samples, and a rank without samples does not count") {
@@ -99,7 +99,7 @@ TEST_CASE("typical figures are the medians of each figure, and the split and the
   runs[1].step_times = {0.1};
   runs[2].step_times = {0.7};
   runs[2].split.data = 0.9;
-  runs[2].dp["scatter"] = 0.8;
+  runs[2].split.scatter = 0.8;
   runs[0].busbw = 5;
   const Typical typical = typical_of(runs);
   CHECK(typical.figures.step == doctest::Approx(0.2));
@@ -107,7 +107,7 @@ TEST_CASE("typical figures are the medians of each figure, and the split and the
   CHECK(typical.step_high == doctest::Approx(0.25));
   CHECK(typical.figures.step_times == std::vector<double>{0.7});
   CHECK(typical.figures.split.data == doctest::Approx(0.9));
-  CHECK(typical.figures.dp.at("scatter") == doctest::Approx(0.8));
+  CHECK(typical.figures.split.scatter == doctest::Approx(0.8));
   CHECK(typical.figures.busbw == 5);
 }
 

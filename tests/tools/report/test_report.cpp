@@ -82,9 +82,7 @@ TEST_CASE("a run that is under way, or was killed, has a page with what is recor
 TEST_CASE("the page goes into the one given folder, else here, or to --out") {
   const testing::InTempDir folder;
   const std::string one = write_run(folder, "one", {}), two = write_run(folder, "two", {});
-  const auto place = [](std::vector<std::string> paths, const std::string& out) {
-    return report::make({std::move(paths), out});
-  };
+  const auto place = [](std::vector<std::string> paths, const std::string& out) { return report::make(paths, out); };
   CHECK(place({one}, "") == one + "/report.html");
   CHECK(place({one, two}, "") == "report.html");
   CHECK(place({one}, "other.html") == "other.html");
@@ -99,11 +97,11 @@ TEST_CASE("the page goes into the one given folder, else here, or to --out") {
 TEST_CASE("the page of a comparison is copied to --out") {
   const testing::InTempDir folder;
   folder.write("compare.json", "{}");
-  CHECK(contains(error_of([] { report::make({{"."}, ""}); }), "2: .: has no report.html"));
+  CHECK(contains(error_of([] { report::make({"."}, ""); }), "2: .: has no report.html"));
   report::write_page("report.html", testing::some_page());
   const std::string before = testing::read_file("report.html");
-  CHECK(report::make({{"."}, ""}) == "./report.html");
-  CHECK(report::make({{"."}, "copy.html"}) == "copy.html");
+  CHECK(report::make({"."}, "") == "./report.html");
+  CHECK(report::make({"."}, "copy.html") == "copy.html");
   CHECK(testing::read_file("copy.html") == before);
   CHECK(testing::read_file("report.html") == before);
 }
