@@ -52,9 +52,8 @@ fs::path own_prefix() {
   Dl_info info{};
   fs::path file = fs::read_symlink("/proc/self/exe");
   if (::dladdr(reinterpret_cast<void*>(&own_prefix), &info) != 0 && info.dli_fname != nullptr) {
-    const fs::path library = info.dli_fname;
-    const std::string name = library.filename();
-    if (name.starts_with("libddprun.so") || name.starts_with("libddprun_c.so")) file = fs::canonical(library);
+    const std::string name = fs::path(info.dli_fname).filename();
+    if (name.starts_with("libddprun.so") || name.starts_with("libddprun_c.so")) file = fs::canonical(info.dli_fname);
   }
   return file.parent_path().parent_path();
 }

@@ -42,21 +42,14 @@ std::string text_of(const ordered_json& object, int indent = -1) {
 
 }  // namespace
 
-void append_json(std::string& out, const StepRecord& record) {
+template <class Record>
+void append_json(std::string& out, const Record& record) {
   out += text_of(object_of(record));
 }
-
-void append_json(std::string& out, const EpochRecord& record) {
-  out += text_of(object_of(record));
-}
-
-void append_json(std::string& out, const GpuRecord& record) {
-  out += text_of(object_of(record));
-}
-
-void append_json(std::string& out, const ParityRecord& record) {
-  out += text_of(object_of(record));
-}
+template void append_json(std::string&, const StepRecord&);
+template void append_json(std::string&, const EpochRecord&);
+template void append_json(std::string&, const GpuRecord&);
+template void append_json(std::string&, const ParityRecord&);
 
 std::string to_json(const Summary& summary) {
   ordered_json object = object_of(summary);

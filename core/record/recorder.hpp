@@ -12,12 +12,10 @@
 namespace ddprun::record {
 
 // The records as JSON text. A value that was not measured has no key, because JSON has no NaN.
-// Appends one object on one line, without a newline, to `out`.
-void append_json(std::string& out, const StepRecord& record);
-void append_json(std::string& out, const EpochRecord& record);
-void append_json(std::string& out, const GpuRecord& record);
-// Nested: "gradient" and "value" are objects.
-void append_json(std::string& out, const ParityRecord& record);
+// Appends one object on one line, without a newline, to `out`. Record: StepRecord, EpochRecord, GpuRecord or
+// ParityRecord, where "gradient" and "value" are objects.
+template <class Record>
+void append_json(std::string& out, const Record& record);
 
 // One indented object with flat keys ("test.accuracy", "split.comm", "learned.weight") and a newline.
 std::string to_json(const Summary& summary);

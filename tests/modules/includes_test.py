@@ -122,7 +122,7 @@ def wrong_includes():
     unused = {(folder, other) for folder, others in MAY_INCLUDE.items() for other in others.split()}
     folders = {"core": errors_of_file, "sdk": errors_of_file, "c": errors_of_file, "launch": errors_of_file, "ddp": errors_of_file,
                "cli": errors_of_file, "testing": errors_of_file, "tools": errors_of_file,
-               "plugins": errors_of_plugin, "tests": errors_of_test}
+               "plugins": errors_of_plugin, "python": errors_of_plugin, "tests": errors_of_test}
     for top, rule in folders.items():
         for name in sources(top):
             if rule is errors_of_file and not folder_of(name):
