@@ -16,8 +16,12 @@ import unittest
 sys.path.insert(0, sys.argv.pop(1) if len(sys.argv) > 1 and os.path.isdir(sys.argv[1]) else "python")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
+try:
+    import torch
+    import torch.distributed as dist
+except ImportError as error:
+    print(f"skipped: {error}: set DDPRUN_PYTHON to a Python with torch")
+    sys.exit(77)
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 
 import ddprun  # noqa: E402

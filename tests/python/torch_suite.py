@@ -41,8 +41,13 @@ if ARGUMENTS.package:
 os.environ.update(BACKEND="gloo", WORLD_SIZE=str(ARGUMENTS.ranks), INIT_METHOD="file", OMP_NUM_THREADS="1")
 os.environ.setdefault("MASTER_PORT", "0")  # the ranks meet in a file
 
-import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
+try:
+    import expecttest  # noqa: F401
+    import torch
+    import torch.distributed as dist
+except ImportError as error:
+    print(f"skipped: {error}: PyTorch's own tests need it, with the Python of DDPRUN_PYTHON")
+    sys.exit(77)
 import torch.testing._internal.common_distributed as common  # noqa: E402
 from torch.testing._internal.distributed import distributed_test  # noqa: E402
 
