@@ -12,6 +12,7 @@ namespace {
 using nlohmann::ordered_json;
 
 ordered_json json_of(const Split& split) {
+  if (!split.is_measured()) return {{"other", split.other}};
   ordered_json object = {{"data", split.data}, {"forward", split.forward},     {"backward", split.backward},
                          {"comm", split.comm}, {"optimizer", split.optimizer}, {"other", split.other}};
   for (const PartOfStep& part : kPartsOfDp) {

@@ -101,7 +101,9 @@ report::TitledTable split_table(const Comparison& comparison) {
     table.row(cells);
   };
   for (const PartOfStep& part : kPartsOfStep) {
-    row(part.name, [&](const Figures& figures) { return figures.split.*part.member; });
+    row(part.name, [&](const Figures& figures) {
+      return figures.split.is_measured() ? figures.split.*part.member : record::kAbsent;
+    });
     if (part.member != &Split::comm) continue;
     for (const PartOfStep& phase : kPartsOfDp) {
       const auto has = [&](const Member& member) { return !std::isnan(member.typical.figures.split.*phase.member); };

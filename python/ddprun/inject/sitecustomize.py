@@ -22,8 +22,9 @@ class WhenTorchIsThere:
 
         def import_and_install(module):
             import_torch(module)
-            load("record_files")
-            load("recording").install()
+            for name in ("record_files", "recorded_steps", "recording"):
+                loaded = load(name)
+            loaded.install()
 
         spec.loader.exec_module = import_and_install
         return spec

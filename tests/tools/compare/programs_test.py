@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""`ddprun compare` of PyTorch programs that were not changed for it, over Gloo on two ranks.
+
+    programs_test.py FOLDER_OF_PROGRAMS
+
+Ends with 77 if torch is missing. Of times it expects only that a sleep is found.
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+try:
+    import torch.distributed.run  # torchrun
+except ImportError as missing:
+    print(f"skipped: {sys.executable}: {missing}; set DDPRUN_PYTHON to a Python with torch")
+    sys.exit(77)
+
+BIN = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else "build/release/bin")
+HERE = pathlib.Path(__file__).parent
+PATIENCE = 400  # seconds
+TRAIN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+         str(HERE / "trained_program.py")]
+PARTS = ("data", "forward", "backward", "comm", "optimizer")
+
+
+def read_lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def wait_until(holds, what):
+    deadline = time.monotonic() + 60
+    while not holds():
+        if time.monotonic() > deadline:
+            raise AssertionError(what)
+        time.sleep(0.1)
+
+
+class Programs(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def start(self, *arguments, **variables):
+        command = [BIN / "ddprun-compare", "--output", self.folder / "out", *arguments]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env={**os.environ, "OMP_NUM_THREADS": "1", **variables})
+
+    def compare(self, *arguments, **variables):
+        process = self.start(*arguments, **variables)
+        out, err = process.communicate(timeout=PATIENCE)
+        return process.returncode, out, err
+
+    def result(self):
+        (folder,) = (self.folder / "out").iterdir()
+        return json.loads((folder / "compare.json").read_text())
+
+    def test_an_unchanged_program_is_recorded_and_a_single_run_has_no_verdict(self):
+        code, out, err = self.compare("--aa", "--repeats", "1", "--parity-steps", "2", "--", *TRAIN)
+        self.assertEqual(code, 0, err)
+        self.assertIn("no verdict from a single run", out)
+        comparison = self.result()
+        self.assertEqual([one["name"] for one in comparison["variants"]], ["unchanged", "unchanged (twin)"])
+        for variant in comparison["variants"]:
+            self.assertEqual(variant["parity"]["ranks"], 2)
+            self.assertIsNone(variant["parity"]["ranks_part"])
+            self.assertEqual(variant["median"]["comm.bytes"], 4 * (64 * 32 + 32 + 32 * 10 + 10))
+            self.check_records(pathlib.Path(variant["runs"][0]["folder"]))
+        parity = comparison["against_first"][0]["parity"]
+        self.assertEqual((parity["tensor_steps"], parity["loss_steps"], parity["first_tensor"]), (2, 12, None))
+        run = comparison["variants"][0]["runs"][0]["folder"]
+        page = subprocess.run([BIN / "ddprun-report", run, "--csv", self.folder / "steps.csv"], check=True, timeout=60)
+        self.assertEqual(len((self.folder / "steps.csv").read_text().splitlines()), 1 + 2 * 12, page)
+        refused = subprocess.run([BIN / "ddprun-predict", run, "--bench", "x"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("is the record of a program", refused.stderr)
+
+    def check_records(self, run):
+        for rank in range(2):
+            steps = read_lines(run / f"steps-rank{rank}.jsonl")
+            self.assertEqual([one["step"] for one in steps], list(range(1, 13)))
+            for step in steps:
+                self.assertEqual(step["samples"], 16)
+                self.assertGreater(step["loss"], 0)
+                for part in ("forward", "backward", "comm", "optimizer"):
+                    self.assertGreater(step[part], 0, step)
+                rest = step["total"] - sum(step[part] for part in PARTS)
+                self.assertGreater(rest, -1e-9)
+                self.assertLess(rest, step["total"] / 2)
+            self.assertLess(steps[6]["data"], 1, "the evaluation is not in a step")
+        summary = json.loads((run / "summary.json").read_text())
+        self.assertEqual((summary["steps"], summary["world"], summary["backend"], summary["batch"]), (12, 2, "gloo", 32))
+        self.assertEqual(summary["model"], "Sequential")
+
+    def test_a_sleep_in_one_variant_makes_it_slower_and_is_data_wait(self):
+        code, out, err = self.compare("--vary", "env.NAP=0,0.2", "--repeats", "3", "--warmup-steps", "2", "--parity-steps",
+                                      "0", "--", *TRAIN)
+        self.assertEqual(code, 0, err)
+        comparison = self.result()
+        self.assertEqual(comparison["differing_keys"], ["env.NAP"])
+        against = comparison["against_first"][0]
+        self.assertEqual((against["name"], against["verdict"]), ("NAP=0.2", "slower"), out)
+        self.assertGreater(comparison["variants"][1]["median"]["split"]["data"], 0.19)
+        self.assertIn("% data wait", comparison["ceiling"])
+        # Another number of steps is other work.
+        code, out, err = self.compare("--vary", "env.STEPS=12,14", "--repeats", "1", "--", *TRAIN)
+        self.assertEqual(code, 2, err)
+        self.assertIn("train.steps: 12 in STEPS=12, 14 in STEPS=14", err)
+
+    def test_commands_of_the_shell_and_places_in_arguments(self):
+        code, out, err = self.compare("--command", "one=" + " ".join(TRAIN), "--command", "two=STEPS=12 " + " ".join(TRAIN),
+                                      "--repeats", "1", "-q")
+        self.assertEqual(code, 0, err)
+        self.assertEqual([one["name"] for one in self.result()["variants"]], ["one", "two"])
+        code, out, err = self.compare("--vary", "code=3,4", "--", sys.executable, "-c", "import sys; sys.exit({code})")
+        self.assertEqual(code, 3, err)
+        self.assertIn("round 1 of 5: code=3: exit code 3; its log: ", err)
+
+    def test_the_backend_is_chosen_or_refused_and_the_cause_is_named(self):
+        code, out, err = self.compare("--vary", "backend=gloo,nonsense", "--repeats", "1", "-q", "--", *TRAIN)
+        self.assertEqual(code, 1, err)
+        self.assertIn("nonsense: RuntimeError: ddprun: DDPRUN_TORCH_BACKEND=nonsense: Torch has no such backend", err)
+        self.assertIn("; its log: ", err)
+        code, out, err = self.compare("--aa", "--", *TRAIN, ERROR="bad luck")
+        self.assertEqual(code, 1, err)
+        self.assertIn("ValueError: bad luck; its log: ", err)
+
+    def test_what_leaves_no_record_is_said(self):
+        code, out, err = self.compare("--aa", "--", sys.executable, "-c", "print()")
+        self.assertEqual(code, 1, err)
+        self.assertIn("nothing was recorded: none of its Python processes made a step", err)
+
+    def test_the_hidden_sitecustomize_runs_too(self):
+        (self.folder / "sitecustomize.py").write_text("import os; os._exit(5)\n")
+        code, out, err = self.compare("--aa", "--", sys.executable, "-c", "print()", PYTHONPATH=str(self.folder))
+        self.assertEqual(code, 5, err)
+
+    def test_no_rank_outlives_the_command(self):
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            pids = self.folder / f"pids{number}"
+            pids.mkdir()
+            process = self.start("--aa", "--", *TRAIN, PIDS=str(pids), STEPS="100000", NAP="0.1")
+            try:
+                wait_until(lambda: len(list(pids.iterdir())) == 2, "the ranks did not start")
+            finally:
+                process.send_signal(number)
+            process.communicate(timeout=60)
+            for pid in pids.iterdir():
+                wait_until(lambda: not pathlib.Path("/proc", pid.name).exists(), f"rank {pid.name} lives after {number}")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
