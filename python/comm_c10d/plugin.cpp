@@ -5,27 +5,28 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <stdexcept>
+#include <string>
 
 #include "ddprun/plugin/comm_plugin.hpp"
 
 namespace {
 
-ddprun_comm_plugin python{};  // as_plugin.py fills it in
-char trouble[256];            // or says here why it cannot
+ddprun_comm_plugin python{};                // as_plugin.py fills it in
+char trouble[256] = "as_plugin.py failed";  // until then, or why it cannot
 const std::string kCure = "; set DDPRUN_PYTHON to a Python with torch";
 
-void start() {
+// Once in a process. Returns why Python cannot be used, or "".
+std::string start() {
   Dl_info self{};
   dladdr(&python, &self);
   const std::string file = std::filesystem::path(self.dli_fname).parent_path() / "../python/ddprun/as_plugin.py";
   FILE* const asked = popen(("\"${DDPRUN_PYTHON:-python3}\" '" + file + "' 2>&1").c_str(), "re");
   char library[4096] = "", program[4096] = "";
   const int found = asked == nullptr ? 0 : std::fscanf(asked, "%4095[^\n]\n%4095[^\n]", library, program);
-  if (asked == nullptr || pclose(asked) != 0 || found != 2) throw std::runtime_error(library + kCure);
-  if (dlsym(RTLD_DEFAULT, "Py_IsInitialized") != nullptr) throw std::runtime_error("this program is already a Python");
+  if (asked == nullptr || pclose(asked) != 0 || found != 2) return library + kCure;
+  if (dlsym(RTLD_DEFAULT, "Py_IsInitialized") != nullptr) return "this program is already a Python";
   void* const loaded = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
-  if (loaded == nullptr) throw std::runtime_error(dlerror() + std::string("; install libpython for ") + program);
+  if (loaded == nullptr) return dlerror() + std::string("; install libpython for ") + program;
   static const std::wstring name = std::filesystem::path(program).wstring();
   const std::string locale = std::setlocale(LC_ALL, nullptr);
   struct sigaction interrupt {};
@@ -35,12 +36,11 @@ void start() {
   const std::string code = "import runpy\nrunpy.run_path('" + file + "')['fill'](" +
                            std::to_string(reinterpret_cast<std::uintptr_t>(&python)) + ", " +
                            std::to_string(reinterpret_cast<std::uintptr_t>(trouble)) + ")";
-  const int failed = reinterpret_cast<int (*)(const char*)>(dlsym(loaded, "PyRun_SimpleString"))(code.c_str());
+  reinterpret_cast<int (*)(const char*)>(dlsym(loaded, "PyRun_SimpleString"))(code.c_str());
   reinterpret_cast<void* (*)()>(dlsym(loaded, "PyEval_SaveThread"))();
   sigaction(SIGINT, &interrupt, nullptr);  // Python has changed both
   std::setlocale(LC_ALL, locale.c_str());
-  if (failed != 0) throw std::runtime_error(file + " failed, and has said why on standard error");
-  if (*trouble != '\0') throw std::runtime_error(program + (": " + (trouble + kCure)));
+  return *trouble == '\0' ? "" : program + (": " + (trouble + kCure));
 }
 
 constexpr ddprun_option_spec kOptions[] = {
@@ -50,12 +50,7 @@ constexpr ddprun_comm_algorithm kAlgorithms[] = {
     ddprun::algorithm("c10d", ddprun::kAllDtypes & ~ddprun::bits(ddprun::DType::int16), ddprun::kAllOps)};
 
 ddprun_status create(const ddprun_comm_host* host, ddprun_comm** out) try {
-  std::string why;
-  try {
-    [[maybe_unused]] static const bool started = (start(), true);
-  } catch (const std::exception& error) {
-    why = error.what();
-  }
+  static const std::string why = start();
   ddprun::Host(*host, "c10d", {}, kOptions).fail_together(why);
   return python.create(host, out);
 } catch (const std::exception& error) {

@@ -76,10 +76,6 @@ def status_of(error):
     return getattr(error, "status", next((status for words, status in STATUS_OF if words in text), INTERNAL))
 
 
-def milliseconds(number):
-    return timedelta(milliseconds=min(number, 10 ** 9))
-
-
 @functools.lru_cache(256)
 def tensor_at(address, count, dtype):
     """The memory itself, which the caller owns."""
@@ -158,7 +154,7 @@ class Communicator:
         self.requests, self.numbers = {}, itertools.count(1)
         if options.get("module"):
             importlib.import_module(options["module"])
-        timeout = milliseconds(host.deadline_ms)
+        timeout = timedelta(milliseconds=host.deadline_ms)
         self.store = c10d.PrefixStore("ddprun", store_of(host, timeout))  # a group need not keep it
         self.group = process_group(self.name, host, self.store, timeout)
 
@@ -191,7 +187,7 @@ class Communicator:
             options = c10d.ReduceScatterOptions()
             tensors = tensor_at(call.recv, count, dtype), tensor_at(call.send, count * self.size, dtype)
             options.reduceOp = OPS[call.op]
-        options.timeout = milliseconds(self.deadline)
+        options.timeout = timedelta(milliseconds=self.deadline)
         work = getattr(self.group, METHODS.get(kind, kind))(*tensors, options)
         number = next(self.numbers)
         self.requests[number] = work, tensors, time.monotonic() + self.deadline / 1000
@@ -205,8 +201,8 @@ class Communicator:
             try:
                 work.wait(timedelta(seconds=max(min(left, SLICE), 0.001)))
                 return
-            except Exception:
-                if work.is_completed():  # so it is not only the end of the slice
+            except Exception as error:
+                if str(error) != "Operation timed out!":  # the end of the slice; a failed work may say: not completed
                     self.check_aborted()
                     raise
             self.check_aborted()
@@ -272,7 +268,7 @@ def test(communicator, request, done):
 
 
 def fill(table, trouble):
-    """Fills in the table at this address, or writes why torch.distributed cannot be used."""
+    """Fills in the table at this address, and writes why torch.distributed cannot be used, or nothing."""
     global torch, c10d, DTYPES, OPS, ALGORITHM, kept
     try:
         import torch
@@ -285,6 +281,7 @@ def fill(table, trouble):
         text = line_of(error).encode(errors="replace")[:255] + b"\0"
         ctypes.memmove(trouble, text, len(text))
         return
+    ctypes.memset(trouble, 0, 1)
     ALGORITHM = ctypes.create_string_buffer(b"c10d")
     kept = Table.from_address(table)  # which keeps the functions, too
     kept.create, kept.destroy = Create(create), Nothing(destroy)

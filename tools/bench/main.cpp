@@ -29,8 +29,7 @@ CLI::Option* declare_list(CLI::App& to, const std::string& name, Values& values,
 }
 
 void declare_what(CLI::App& to, Request& request) {
-  declare_list(to, "--backend", request.backends,
-               "The communication plugins, by name or path; c10d:gloo is the Gloo of PyTorch.", "NAME,...")
+  declare_list(to, "--backend", request.backends, "The plugins, by name or path, or c10d:NAME of PyTorch.", "NAME,...")
       ->capture_default_str();
   declare_list(
       to, "--algorithm", request.algorithms,

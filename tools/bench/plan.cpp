@@ -74,6 +74,7 @@ void require_once(const std::string& option, const std::vector<T>& values) {
 // KEY=VALUE is for all backends, BACKEND.KEY=VALUE for one.
 std::map<std::string, std::string> options_for(const std::string& backend, const Request& request) {
   std::map<std::string, std::string> options;
+  if (backend.starts_with("c10d:")) options["backend"] = backend.substr(5);
   for (const std::string& text : request.options) {
     const std::size_t equals = text.find('=');
     require(equals != std::string::npos && equals > 0, "--option", text, "expected KEY=VALUE or BACKEND.KEY=VALUE");
@@ -203,12 +204,9 @@ Plan plan_of(const Request& request, const plugin::Registry& registry) {
   require_tunable(request);
   for (const int64_t ranks : request.ranks) {
     for (const std::string& backend : request.backends) {
-      const bool is_c10d = backend.starts_with("c10d:");
-      const plugin::CommPlugin plugin = registry.comm(is_c10d ? "c10d" : backend);
-      auto options = options_for(backend, request);
-      if (is_c10d) options["backend"] = backend.substr(5);
+      const plugin::CommPlugin plugin = registry.comm(backend.starts_with("c10d:") ? "c10d" : backend);
       for (const std::string& algorithm : algorithms_for(plugin, request)) {
-        plan.variants.push_back({backend, plugin, algorithm, static_cast<int>(ranks), options});
+        plan.variants.push_back({backend, plugin, algorithm, static_cast<int>(ranks), options_for(backend, request)});
         require_served(plan, plan.variants.back());
       }
     }

@@ -45,8 +45,7 @@ std::string is_shape(const std::string& text) {
 }
 
 void declare(CLI::App& app, Arguments& arguments) {
-  app.add_option("--plugin", arguments.plugin,
-                 "The plugin to test: a name (\"gloo\") or a path. c10d:gloo is the Gloo of PyTorch.")
+  app.add_option("--plugin", arguments.plugin, "The plugin: a name (\"gloo\"), a path, or c10d:NAME of PyTorch.")
       ->required();
   console::add_plugin_path(app, arguments.plugin_path);
   app.add_option("--ranks", arguments.ranks, "The world sizes, from 1 to 16. The default is 1,2,3,5.")

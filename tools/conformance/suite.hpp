@@ -210,9 +210,6 @@ std::string run_cases(const World& world, const std::vector<Case>& cases, Leftov
 // Passes the cases to the sink as not run.
 void leave_out(const World& world, std::span<const Case> cases, const std::string& why, const Sink& sink);
 
-// A world of this process, which it leaves again.
-void join_single(const Settings& settings);
-
 struct Gpus {
   int count = 0;
   std::string missing;  // one line: why the plugin cannot be tested on them; or empty
@@ -222,6 +219,8 @@ struct Gpus {
 // one rank on the first rank's GPU. It forks: call it while there is one thread. Throws Error if the plugin fails for
 // another reason than a missing device or library.
 Gpus find_gpus(const Settings& settings);
+// Joins a world of this process alone, and leaves it.
+void join_single(const Settings& settings);
 
 // Why this world is not possible; empty if it is.
 std::string why_not(const World& world, const Gpus& gpus);
