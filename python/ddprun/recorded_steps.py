@@ -31,6 +31,7 @@ class Recording:
         self.depth = 0          # of backward calls
         self.modules = {}       # DDP modules, and the bytes of their gradients
         self.half = False
+        self.on_host = True
         self.place = (int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1)), "")
         self.gradients = {}
         self.clear()
@@ -38,6 +39,7 @@ class Recording:
     def clear(self):
         self.parts = dict.fromkeys(("data", "forward", "backward", "comm", "optimizer"), 0.0)
         self.samples, self.loss, self.after, self.module = 0, None, None, None
+        self.stepped = set()    # the optimizers that have made their step
 
     def joined(self):
         dist = torch.distributed
@@ -92,13 +94,13 @@ class Recording:
         self.after, self.module = "forward", self.module or module
         if module not in self.modules:
             self.add_module(module)
-        first = next((one for one in (*inputs, *kwargs.values()) if isinstance(one, torch.Tensor) and one.dim()), None)
-        self.samples += 0 if first is None else first.shape[0]
+        self.samples += next((one.shape[0] for one in tensors_in([inputs, kwargs]) if one.dim()), 0)
 
     def add_module(self, module):
         trained = [one for one in module.parameters() if one.requires_grad]
         self.modules[module] = sum(one.numel() * one.element_size() for one in trained)
         device = trained[0].device.type if trained else "cpu"
+        self.on_host = self.on_host and device == "cpu"
         self.half = self.half or torch.is_autocast_enabled(device) or any(one.element_size() < 4 for one in trained)
 
     def backward_begins(self, roots):
@@ -122,8 +124,8 @@ class Recording:
         self.after = "backward"
 
     def optimizer_begins(self, optimizer):
-        if self.ended and not self.modules:
-            self.begin_next()  # without a DDP module, nothing else marks a step
+        if optimizer in self.stepped:
+            self.begin_next()
         if self.optimizer is None or self.ended or self.after != "optimizer":
             self.optimizer = optimizer  # not one that another optimizer's step calls
         self.mark(None)
@@ -139,6 +141,7 @@ class Recording:
             return
         self.mark("optimizer")
         self.optimizer, self.ended = None, True
+        self.stepped.add(optimizer)
         if self.is_compared() and self.gradients and self.open():
             self.files.parity({"step": self.number, "parameter": name, "elements": one.numel(),
                                "gradient": self.gradients[name], "value": digest_of(one)}
@@ -177,7 +180,7 @@ class Recording:
         total = self.last - self.begin
         record = {"epoch": 1, "step": self.number, "samples": self.samples, "total": total}
         # The host only queues the work of a GPU: its clock says nothing about the parts.
-        if self.module is not None and all(one.device.type == "cpu" for one in self.module.parameters()):
+        if self.module is not None and self.on_host:
             record.update(self.parts)
         if self.loss is not None:
             record["loss"] = self.loss
@@ -191,6 +194,14 @@ class Recording:
             self.begin_next()
         if self.files is not None:
             self.files.end()
+
+
+def tensors_in(value):
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple, dict)):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from tensors_in(one)
 
 
 def watch_parent():

@@ -47,8 +47,9 @@ def run_hidden_one():
     for finder in sys.meta_path:
         spec = finder.find_spec(__name__, others)
         if spec is not None and spec.loader is not None and spec.origin not in ("built-in", "frozen"):
-            from importlib.util import module_from_spec
-            spec.loader.exec_module(module_from_spec(spec))
+            module = type(sys)(__name__)  # importlib.util would take longer than all else here
+            module.__file__ = spec.origin
+            exec(spec.loader.get_code(__name__), module.__dict__)
             return
 
 
