@@ -10,6 +10,8 @@ import warnings
 # Torch must be there before .c10d: it may load that module itself, by its entry point.
 import torch  # noqa: F401
 
+from .recording import log
+
 try:
     from .c10d import register
     from .library import backends, version
@@ -18,4 +20,5 @@ except ImportError as error:  # Torch imports this package, and must work withou
 else:
     register()
     __version__ = version()
-    __all__ = ["backends", "register", "version"]
+
+__all__ = ["backends", "log", "register", "version"]
