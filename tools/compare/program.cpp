@@ -84,7 +84,7 @@ std::vector<Variant> variants_of_programs(const Request& request, const std::vec
 }
 
 tools::ProcessPlan plan_of_program(const Variant& variant, const std::string& dir) {
-  const fs::path python = fs::path(console::this_program()).parent_path().parent_path() / "share/ddprun/python";
+  const fs::path python = fs::path(console::this_program()).parent_path().parent_path() / "lib/ddprun/python";
   const fs::path inject = python / "ddprun/inject";
   if (!fs::exists(inject / "sitecustomize.py")) {
     throw Error(ExitCode::failure, "compare: cannot record a program: " + inject.string() + " has no sitecustomize.py");
