@@ -25,6 +25,8 @@ _plugins = {}  # by the name of the backend in Torch
 def register():
     """Registers a backend of torch.distributed for each communication plugin in the search path."""
     for name in library.backends():
+        if name == "c10d":  # calls torch.distributed itself
+            continue
         torch_name = PREFIX + name.replace("-", "_")
         _plugins[torch_name] = name
         make = functools.partial(_make, name, torch_name)
