@@ -141,12 +141,9 @@ ddprun_status ddprun_start_exchange(ddprun_group* group, const ddprun_exchange* 
   return guarded([&] {
     require(exchange->struct_size >= sizeof *exchange,
             "ddprun_start_exchange: struct_size is not that of ddprun_exchange");
-    const auto given = ddprun::detail::from_table(*exchange, of(group).size());
-    const auto copy = [](auto blocks) { return std::vector<ddprun::Block>(blocks.begin(), blocks.end()); };
-    *out = start(group, [send = copy(given.send), recv = copy(given.recv), memory = given.memory,
-                         stream = given.stream](ddprun::CommBackend& backend, auto timeout) {
-      return backend.exchange({send, recv, memory, stream}).wait(timeout);
-    });
+    *out =
+        start(group, [call = ddprun::detail::from_table(*exchange, of(group).size())](
+                         ddprun::CommBackend& backend, auto timeout) { return backend.exchange(call).wait(timeout); });
   });
 }
 

@@ -116,7 +116,7 @@ void check(const CommBackend& backend, const CallShape& shape, const Exchange& c
     if (!holds) refuse(backend, shape, CommStatus::invalid, why);
   };
   check_memory(backend, shape);
-  for (const std::span<const Block> blocks : {call.send, call.recv}) {
+  for (const auto& blocks : {call.send, call.recv}) {
     require(blocks.size() == static_cast<std::size_t>(backend.size()), "send and recv need one block for each rank");
     for (const Block& block : blocks) require(block.data != nullptr || block.bytes == 0, "a block is null");
   }

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <vector>
 
 #include "ddprun/plugin/comm_plugin.h"
 
@@ -67,9 +67,9 @@ struct Collective {
 using Block = ddprun_block;
 
 // An exchange, as one rank calls it: send[i] goes to rank i and is only read, recv[i] comes from rank i. Both have
-// size() entries; comm_plugin.h has the rules. The arrays are the caller's again when the call returns.
+// size() entries; comm_plugin.h has the rules.
 struct Exchange {
-  std::span<const Block> send, recv;
+  std::vector<Block> send, recv;
   Memory memory = Memory::host;  // of all blocks
   void* stream = nullptr;        // as in Collective
 };
