@@ -61,7 +61,7 @@ class ProfilerEvent:
         self._event.__enter__()
 
     def end_with(self, work):
-        self._event._call_end_callbacks_on_future(work.get_future())
+        work._event_ended = self._event._call_end_callbacks_on_future(work.get_future())
 
 
 @library.Done
@@ -86,6 +86,8 @@ class Work(_Work):
         self._ended = False
         self._error = None
         self._future = None
+        self._event_ended = None  # a Future, while a profiler runs
+        self._completed_by = None  # the thread
 
     def _end(self):
         """The work has ended: finish it, once, in whatever thread comes first."""
@@ -113,6 +115,9 @@ class Work(_Work):
                 raise dist.DistNetworkError(f"ddprun: wait() of a collective: timeout: it has not ended within "
                                             f"{timeout.total_seconds():g} s")
         self._end()
+        # A profile that ends with this wait has the event. Not in a callback of the future, which ends before the event.
+        if self._event_ended is not None and self._completed_by != threading.get_ident() and self._error is None:
+            self._event_ended.wait()
         if self._error is not None:
             raise self._error
         return True
@@ -159,6 +164,7 @@ class Work(_Work):
         return self._tensors
 
     def _complete_future(self):
+        self._completed_by = threading.get_ident()
         self._end()
         self._begun.set_result(None)
 
