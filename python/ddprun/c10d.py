@@ -116,6 +116,9 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
 
     @property
     def _device_types(self):
+        # While it makes a group, PyTorch 2.15 asks whether to attach a recorder, which needs a backend of C++.
+        if self not in dist.distributed_c10d._world.pg_map:
+            return []
         return [torch.device(device) for device in self._devices]
 
     def _get_backend(self, device):
