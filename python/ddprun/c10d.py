@@ -13,7 +13,7 @@ from .meeting import Meeting
 from .options import Options
 from .peers import Channel
 from .tensors import BYTES, memory_of, table_of
-from .work import ProfilerEvent, Work, error_of, named
+from .work import Work, error_of, named, profiled
 
 PREFIX = "ddprun_"
 _MANY = 100  # works at once: then look which have ended
@@ -170,12 +170,12 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         return plugin
 
     def _started(self, name, start, memory, used, results, finish=None):
-        event = ProfilerEvent.begin(f"{self._torch_name}:{name}")
         try:
             handle = self._handle(memory)
             if memory == library.CUDA and not self._capabilities & library.CAP_STREAM_ORDERED:
                 torch.cuda.current_stream().synchronize()  # such a plugin reads the tensors at once
-            work = Work(start(handle), results, finish, self._forget)
+            with profiled(f"{self._torch_name}:{name}"):
+                work = Work(start(handle), results, finish, self._forget)
         except library.Failure as failure:
             raise error_of(failure) from None
         if len(self._inflight) >= _MANY:  # nobody waits for them
@@ -183,8 +183,6 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
                 earlier.is_completed()
         self._inflight[id(work)] = (work, used)
         self._last = work
-        if event is not None:
-            event.end_with(work)
         return work
 
     def _forget(self, work):

@@ -1,4 +1,5 @@
 """A collective that has been started, as torch.distributed's Work."""
+import contextlib
 import ctypes
 import functools
 import itertools
@@ -48,20 +49,11 @@ def named(method):
     return checked
 
 
-class ProfilerEvent:
-    """A collective in PyTorch's profiler, from its start to its end."""
-
-    @classmethod
-    def begin(cls, name):
-        """None: no profiler runs."""
-        return cls(name) if torch.autograd._profiler_enabled() else None
-
-    def __init__(self, name):
-        self._event = torch.autograd.profiler.record_function(name)
-        self._event.__enter__()
-
-    def end_with(self, work):
-        work._event_ended = self._event._call_end_callbacks_on_future(work.get_future())
+def profiled(name):
+    """An event of PyTorch's profiler, if it runs, for what this thread does. Not until the collective has ended: an event
+    that is open when the profiler stops, or that another thread ends at that time, ends the process by a signal. With
+    Gloo's backend this can happen."""
+    return torch.autograd.profiler.record_function(name) if torch.autograd._profiler_enabled() else contextlib.nullcontext()
 
 
 @library.Done
@@ -86,8 +78,6 @@ class Work(_Work):
         self._ended = False
         self._error = None
         self._future = None
-        self._event_ended = None  # a Future, while a profiler runs
-        self._completed_by = None  # the thread
 
     def _end(self):
         """The work has ended: finish it, once, in whatever thread comes first."""
@@ -115,9 +105,6 @@ class Work(_Work):
                 raise dist.DistNetworkError(f"ddprun: wait() of a collective: timeout: it has not ended within "
                                             f"{timeout.total_seconds():g} s")
         self._end()
-        # A profile that ends with this wait has the event. Not in a callback of the future, which ends before the event.
-        if self._event_ended is not None and self._completed_by != threading.get_ident() and self._error is None:
-            self._event_ended.wait()
         if self._error is not None:
             raise self._error
         return True
@@ -164,7 +151,6 @@ class Work(_Work):
         return self._tensors
 
     def _complete_future(self):
-        self._completed_by = threading.get_ident()
         self._end()
         self._begun.set_result(None)
 
