@@ -48,9 +48,11 @@ class Rank:
         self.pid = os.fork()
         if self.pid == 0:
             _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != parent:
-                os._exit(1)
-            self._run(body, into)
+            try:
+                if os.getppid() == parent:
+                    self._run(body, into)
+            finally:
+                os._exit(1)  # never back into the test, of which this process is a copy
         os.close(into)
 
     def _run(self, body, into):
@@ -59,8 +61,11 @@ class Rank:
         os.dup2(output, 2)
         torch.set_num_threads(1)
         try:
-            result = body(self)
-        except BaseException as error:  # noqa: BLE001: the test judges it
+            try:
+                result = body(self)
+            except BaseException as error:  # noqa: BLE001: the test judges it
+                result = Raised(error)
+        except KeyboardInterrupt as error:  # Python raises it late, where the body's own error is handled
             result = Raised(error)
         self.tell(f"done{self.number}")
         if hasattr(self, "store") and self.number == 0:  # the others may still need it, to learn of the same error

@@ -148,6 +148,11 @@ def profiler(rank):
     work.wait()
     events = [event for event in profile.events() if event.name == "ddprun_shm:all_reduce"]
     assert [event.is_async for event in events] == [False], events
+    model = DistributedDataParallel(torch.nn.Linear(4, 4))
+    for _ in range(100):  # backward() waits in C++
+        loss = model(torch.ones(2, 4)).sum()
+        with torch.autograd.profiler.profile(record_shapes=True):
+            loss.backward()
     return "ok"
 
 

@@ -3,7 +3,6 @@
 
     python tests/python/test_c10d.py FOLDER [unittest arguments]     # FOLDER: the one that the package ddprun is in
 """
-import datetime
 import os
 import pathlib
 import signal
@@ -182,27 +181,39 @@ class Failures(Case):
 
 class Interrupts(Case):
     def interrupt(self, body):
+        """Sends Ctrl-C to rank 0 while it waits; how the ranks have ended. A rank cannot look at the time itself: what it
+        raises after the interrupt is lost."""
         def watch(started, folder):
             while not os.path.exists(f"{folder}/waits"):
                 time.sleep(0.01)
             time.sleep(0.3)
+            self.sent = time.monotonic()
             os.kill(started[0].pid, signal.SIGINT)
 
-        return ranks.run(body, watch=watch)[0]
+        results = ranks.run(body, watch=watch)
+        self.assertLess(time.monotonic() - self.sent, 5, results)
+        return results
 
     def test_in_a_collective(self):
+        """The wait ends, and nothing else: the collective goes on, and the group can be used."""
         def body(rank):
             rank.join("ddprun_shm")
+            tensor = torch.ones(3)
             if rank.number == 1:
-                return rank.await_word("done0")
-            rank.tell("waits")
-            start = time.monotonic()
-            try:
-                dist.all_reduce(torch.ones(3))
-            finally:
-                assert time.monotonic() - start < 3, "too late"
+                rank.await_word("interrupted")
+                dist.all_reduce(tensor)
+            else:
+                work = dist.all_reduce(tensor, async_op=True)
+                rank.tell("waits")
+                try:
+                    work.wait()
+                except KeyboardInterrupt:
+                    rank.tell("interrupted")
+                    work.wait()
+            dist.barrier()
+            return tensor.tolist()
 
-        self.raised(self.interrupt(body), "KeyboardInterrupt")
+        self.all_of(self.interrupt(body), [2.0] * 3)
 
     def test_while_joining(self):
         def body(rank):
@@ -210,7 +221,7 @@ class Interrupts(Case):
                 rank.tell("waits")
                 rank.join("ddprun_shm")
 
-        self.raised(self.interrupt(body), "KeyboardInterrupt")
+        self.raised(self.interrupt(body)[0], "KeyboardInterrupt")
 
     def test_in_backward(self):
         """PyTorch waits there in C++, where Python cannot raise: the group is aborted, and backward() ends."""
@@ -221,14 +232,10 @@ class Interrupts(Case):
                 return rank.await_word("done0")
             loss = net(torch.ones(2, 4)).sum()
             rank.tell("waits")
-            start = time.monotonic()
-            try:
-                loss.backward()
-                time.sleep(1)
-            finally:
-                assert time.monotonic() - start < 5, "too late"
+            loss.backward()
+            time.sleep(1)
 
-        result = self.interrupt(body)
+        result = self.interrupt(body)[0]
         self.assertTrue(result.kind == "KeyboardInterrupt" or "aborted" in result.text, result)
 
 
