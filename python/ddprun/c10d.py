@@ -2,6 +2,7 @@
 import atexit
 import functools
 import os
+import sys
 import weakref
 
 import torch
@@ -19,6 +20,7 @@ PREFIX = "ddprun_"
 _MANY = 100  # works at once: then look which have ended
 
 _groups = weakref.WeakSet()
+_is_traced = True  # if torch.compile is loaded; to import it takes seconds
 _plugins = {}  # by the name of the backend in Torch
 
 
@@ -53,6 +55,15 @@ def _capabilities_of(plugin):
         return library.capabilities(plugin)
     except library.Failure as failure:
         raise error_of(failure) from None
+
+
+def _stay_out_of_compilers():
+    """PyTorch also calls this package inside a compiled model, and its compiler must not trace that."""
+    global _is_traced
+    rules = sys.modules.get("torch._dynamo.trace_rules")
+    if rules is not None and hasattr(rules, "add"):
+        rules.add(__package__)
+        _is_traced = False
 
 
 def _abort_all():
@@ -170,6 +181,8 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         return plugin
 
     def _started(self, name, start, memory, used, results, finish=None):
+        if _is_traced:
+            _stay_out_of_compilers()
         try:
             handle = self._handle(memory)
             if memory == library.CUDA and not self._capabilities & library.CAP_STREAM_ORDERED:
