@@ -114,6 +114,9 @@ def main():
     import ddprun
     failed = 0
     for feature in FEATURES:
+        if feature == "fully_shard" and torch.__version__.startswith("2.7."):
+            print(f"{feature}: skipped: the reduce_scatter of PyTorch 2.7's Gloo takes AVG as SUM")
+            continue
         expected = over("gloo", feature)
         print(f"{feature}: gloo: {'done' if isinstance(expected[0], str) else expected[0]}", flush=True)
         for plugin in sys.argv[2:] or [name for name in ("shm", "gloo", "ucx") if name in ddprun.backends()]:
