@@ -37,13 +37,13 @@ inline CLI::Option* add_key_values(CLI::App& to, const std::string& name, std::v
   return add_repeated(to, name, values, type, help)->transform(without_blanks);
 }
 
-// Arguments of the form key=value. `option` is the name for errors: "--option". Throws Error(usage).
+// Arguments of the form KEY=VALUE. `option` is the name for errors: "--option". Throws Error(usage).
 inline std::map<std::string, std::string> key_values(const std::string& option, const std::vector<std::string>& texts) {
   std::map<std::string, std::string> values;
   for (const std::string& text : texts) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {
-      throw Error(ExitCode::usage, option + " " + text + ": expected key=value");
+      throw Error(ExitCode::usage, option + " " + text + ": expected KEY=VALUE");
     }
     values[text.substr(0, equals)] = text.substr(equals + 1);
   }

@@ -36,19 +36,13 @@ Fake& fake() {
   return *ddprun_fake();
 }
 
-// What a thread sends and receives in a group of calls. A group without a call has no communicator: then it is the one
-// that the thread has used last.
+// What a thread sends and receives in a group of calls.
 struct Group {
-  struct Block {
-    void* data;
-    size_t bytes;
-    int peer;
-  };
+  ncclComm_t comm = nullptr;  // of its calls
   cudaStream_t stream = nullptr;
-  std::vector<Block> sent{}, received{};
+  std::vector<nccl::Block> sent{}, received{};
 };
 thread_local Group group;
-thread_local ncclComm_t last_used = nullptr;
 
 // The result of the call `name`; `what` follows it in the record.
 ncclResult_t call(const std::string& name, const std::string& what = "", ncclComm_t comm = nullptr) {
@@ -119,7 +113,8 @@ void queue(const std::string& name, const ncclComm& comm, gpu::Stream stream, co
     gpu::wait_for_turn(work);
     return read(part);
   };
-  comm.peers->queue({name, read_in_turn, std::move(rule), writing(part), [work] { gpu::finish(work); }});
+  comm.peers->queue(
+      nccl::Collective{name, read_in_turn, std::move(rule), writing(part), [work] { gpu::finish(work); }});
 }
 
 // The collective ncclX, with X in `name`. `op`: or the root.
@@ -135,37 +130,8 @@ ncclResult_t collective(const char* name, size_t count, ncclDataType_t type, int
   return failed(ncclUnhandledCudaError, race.what());
 }
 
-// What a rank sends to each rank: its size, then its bytes.
-std::string sent_by(const Group& sender, int ranks) {
-  std::string all;
-  for (int rank = 0; rank < ranks; ++rank) {
-    std::string bytes;
-    for (const auto& block : sender.sent) {
-      if (block.peer == rank) bytes.assign(static_cast<const char*>(block.data), block.bytes);
-    }
-    const size_t size = bytes.size();
-    all.append(reinterpret_cast<const char*>(&size), sizeof size).append(bytes);
-  }
-  return all;
-}
-
-// What each rank gets from all ranks, in rank order.
-Texts exchanged(const Texts& parts) {
-  Texts results(parts.size());
-  for (const std::string& part : parts) {
-    size_t at = 0;
-    for (std::string& result : results) {
-      size_t size;
-      std::memcpy(&size, part.data() + at, sizeof size);
-      result += part.substr(at + sizeof size, size);
-      at += sizeof size + size;
-    }
-  }
-  return results;
-}
-
 // Queues the thread's group on its stream. Throws Race.
-void queue_group(const ncclComm& comm) {
+void queue_group() {
   const std::string name = "Exchange";
   const auto handle = static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(group.stream));
   const auto stream = gpu::stream_of(handle, gpu::current_device());
@@ -178,18 +144,8 @@ void queue_group(const ncclComm& comm) {
     gpu::finish(work);
     throw;
   }
-  const auto read = [work, mine = group, ranks = comm.size] {
-    gpu::wait_for_turn(work);
-    return sent_by(mine, ranks);
-  };
-  const auto write = [mine = group](const std::string& result) {
-    size_t at = 0;
-    for (const auto& block : mine.received) {
-      std::memcpy(block.data, result.data() + at, block.bytes);
-      at += block.bytes;
-    }
-  };
-  comm.peers->queue({name, read, exchanged, write, [work] { gpu::finish(work); }});
+  group.comm->peers->queue(
+      nccl::Exchange{[work] { gpu::wait_for_turn(work); }, group.sent, group.received, [work] { gpu::finish(work); }});
 }
 
 // All parts, concatenated.
@@ -234,7 +190,6 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
               *comm);
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
-  last_used = comm;
   const int turns = comm->turns;
   if (turns > 0) --comm->turns;
   *state = turns != 0 ? ncclInProgress : static_cast<ncclResult_t>(fake().async_error.load());
@@ -249,12 +204,10 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   while (fake().destroy_hangs) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  last_used = nullptr;
   delete comm;
   return call("ncclCommDestroy");
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  last_used = nullptr;
   delete comm;
   fake().gpu_hangs = false;
   return call("ncclCommAbort");
@@ -297,20 +250,20 @@ ncclResult_t ncclAllGather(const void* send, void* recv, size_t count, ncclDataT
                     {send, bytes, recv, bytes * static_cast<size_t>(comm->size)},
                     [](const Texts& parts) { return Texts(parts.size(), joined(parts)); });
 }
-// One group sends at most one block to each rank, and receives in rank order.
+// One group sends at most one block to each rank, and receives at most one from each.
 ncclResult_t ncclGroupStart() {
   group = {};
   return call("ncclGroupStart");
 }
 ncclResult_t ncclSend(const void* data, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  last_used = comm;
+  group.comm = comm;
   group.stream = stream;
   group.sent.push_back({const_cast<void*>(data), count * nccl::size_of(type), peer});
   return call("ncclSend", of(count, type, peer, stream), comm);
 }
 ncclResult_t ncclRecv(void* data, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
-  last_used = comm;
+  group.comm = comm;
   group.stream = stream;
   group.received.push_back({data, count * nccl::size_of(type), peer});
   return call("ncclRecv", of(count, type, peer, stream), comm);
@@ -318,7 +271,7 @@ ncclResult_t ncclRecv(void* data, size_t count, ncclDataType_t type, int peer, n
 ncclResult_t ncclGroupEnd() try {
   const ncclResult_t result = call("ncclGroupEnd");
   const bool failing = result != ncclSuccess && result != ncclInProgress;
-  if (!failing && last_used != nullptr && last_used->peers != nullptr) queue_group(*last_used);
+  if (!failing && group.comm != nullptr && group.comm->peers != nullptr) queue_group();
   return result;
 } catch (const gpu::Race& race) {
   return failed(ncclUnhandledCudaError, race.what());

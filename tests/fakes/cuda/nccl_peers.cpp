@@ -4,6 +4,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstring>
@@ -44,12 +45,12 @@ Peers::~Peers() {
   changed_.notify_all();
   thread_.join();
   for (const int socket : sockets_) close(socket);
-  for (const Collective& left : queue_) left.finish();
+  for (const auto& left : queue_) std::visit([](const auto& work) { work.finish(); }, left);
 }
 
-void Peers::queue(Collective collective) {
+void Peers::queue(std::variant<Collective, Exchange> work) {
   const std::lock_guard lock(mutex_);
-  queue_.push_back(std::move(collective));
+  queue_.push_back(std::move(work));
   changed_.notify_all();
 }
 
@@ -80,7 +81,7 @@ void Peers::work() try {
     if (is_ending_) return;
     is_busy_ = true;
     lock.unlock();
-    serve(queue_.front());  // only this thread removes from the front
+    std::visit([this](const auto& work) { serve(work); }, queue_.front());  // only this thread removes from the front
     lock.lock();
     queue_.pop_front();
     is_busy_ = false;
@@ -99,25 +100,32 @@ int Peers::kept(int socket) {
   return socket;
 }
 
+// Each rank connects to the lower ones, and accepts the higher ones.
 void Peers::meet() {
   if (size_ == 1) return;
-  const auto [address, length] = address_of(address_);
-  const auto* const raw = reinterpret_cast<const sockaddr*>(&address);
-  const int own = kept(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (rank_ > 0) {
-    while (connect(own, raw, length) != 0) {  // until rank 0 listens
+  others_.assign(static_cast<std::size_t>(size_), -1);
+  const auto new_socket = [this] { return kept(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)); };
+  const auto [own, own_length] = address_of(address_ + "-" + std::to_string(rank_));
+  const int listener = new_socket();
+  if (bind(listener, reinterpret_cast<const sockaddr*>(&own), own_length) != 0 || listen(listener, size_) != 0) {
+    throw Failure(ncclSystemError, "Bootstrap : bind failed");
+  }
+  for (int rank = 0; rank < rank_; ++rank) {
+    const auto [address, length] = address_of(address_ + "-" + std::to_string(rank));
+    const int other = others_[static_cast<std::size_t>(rank)] = new_socket();
+    while (connect(other, reinterpret_cast<const sockaddr*>(&address), length) != 0) {  // until that rank listens
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       const std::lock_guard lock(mutex_);
-      if (is_ending_) throw Failure(ncclRemoteError, "Bootstrap : rank 0 is not there");
+      if (is_ending_) throw Failure(ncclRemoteError, "Bootstrap : rank " + std::to_string(rank) + " is not there");
     }
-    others_ = {own};
-    return send_text(own, std::to_string(rank_));
+    const int number = rank_;
+    transfer([&](std::size_t) { return send(other, &number, sizeof number, MSG_NOSIGNAL); }, sizeof number);
   }
-  if (bind(own, raw, length) != 0 || listen(own, size_) != 0) throw Failure(ncclSystemError, "Bootstrap : bind failed");
-  others_.resize(static_cast<std::size_t>(size_) - 1);
-  for (int i = 1; i < size_; ++i) {
-    const int other = kept(accept4(own, nullptr, nullptr, SOCK_CLOEXEC));
-    others_.at(static_cast<std::size_t>(std::stoi(receive_text(other))) - 1) = other;
+  for (int rank = rank_ + 1; rank < size_; ++rank) {
+    const int other = kept(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+    int number = 0;
+    transfer([&](std::size_t) { return recv(other, &number, sizeof number, MSG_WAITALL); }, sizeof number);
+    others_.at(static_cast<std::size_t>(number)) = other;
   }
 }
 
@@ -125,36 +133,69 @@ void Peers::serve(const Collective& collective) const {
   if (rank_ == 0) {
     collective.write(exchange_as_first(collective));
   } else {
-    send_text(others_[0], collective.name);
-    send_text(others_[0], collective.read());
-    collective.write(receive_text(others_[0]));
+    send_text(0, collective.name);
+    send_text(0, collective.read());
+    collective.write(receive_text(0));
   }
   collective.finish();
 }
 
+// One peer after another. Of two ranks the lower one sends first; so no two ranks wait for each other.
+void Peers::serve(const Exchange& exchange) const {
+  exchange.begin();
+  const auto with = [](const std::vector<Block>& blocks, int peer) {
+    const auto found =
+        std::find_if(blocks.begin(), blocks.end(), [=](const Block& block) { return block.peer == peer; });
+    return found == blocks.end() ? Block{nullptr, 0, peer} : *found;
+  };
+  for (int peer = 0; peer < size_; ++peer) {
+    const Block out = with(exchange.sent, peer), in = with(exchange.received, peer);
+    const auto send = [&] {
+      if (out.bytes == 0) return;
+      send_text(peer, "Exchange");
+      send_text(peer, {static_cast<const char*>(out.data), out.bytes});
+    };
+    if (peer == rank_) {
+      if (out.bytes > 0) std::memcpy(in.data, out.data, out.bytes);
+      continue;
+    }
+    if (rank_ < peer) send();
+    if (in.bytes > 0) {
+      expect(peer, "Exchange");
+      receive_text(peer).copy(static_cast<char*>(in.data), in.bytes);
+    }
+    if (rank_ > peer) send();
+  }
+  exchange.finish();
+}
+
 std::string Peers::exchange_as_first(const Collective& collective) const {
   std::vector<std::string> contributions = {collective.read()};
-  for (const int other : others_) {
-    const std::string name = receive_text(other);
-    if (name != collective.name) {
-      throw Failure(ncclSystemError,
-                    "NET/Socket : peer message truncated : " + name + " instead of " + collective.name);
-    }
-    contributions.push_back(receive_text(other));
+  for (int rank = 1; rank < size_; ++rank) {
+    expect(rank, collective.name);
+    contributions.push_back(receive_text(rank));
   }
   const std::vector<std::string> results = collective.rule(contributions);
-  for (std::size_t i = 0; i < others_.size(); ++i) send_text(others_[i], results[i + 1]);
+  for (int rank = 1; rank < size_; ++rank) send_text(rank, results[static_cast<std::size_t>(rank)]);
   return results[0];
 }
 
-void Peers::send_text(int socket, const std::string& text) const {
+void Peers::expect(int rank, const std::string& name) const {
+  const std::string came = receive_text(rank);
+  if (came == name) return;
+  throw Failure(ncclSystemError, "NET/Socket : peer message truncated : " + came + " instead of " + name);
+}
+
+void Peers::send_text(int rank, const std::string& text) const {
+  const int socket = others_[static_cast<std::size_t>(rank)];
   const std::uint64_t bytes = text.size();
   const auto whole = std::string(reinterpret_cast<const char*>(&bytes), sizeof bytes) + text;
   transfer([&](std::size_t done) { return send(socket, whole.data() + done, whole.size() - done, MSG_NOSIGNAL); },
            whole.size());
 }
 
-std::string Peers::receive_text(int socket) const {
+std::string Peers::receive_text(int rank) const {
+  const int socket = others_[static_cast<std::size_t>(rank)];
   std::uint64_t bytes = 0;
   const auto receive = [socket](void* memory, std::size_t size) {
     transfer([&](std::size_t done) { return recv(socket, static_cast<char*>(memory) + done, size - done, 0); }, size);

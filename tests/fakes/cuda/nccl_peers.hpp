@@ -1,5 +1,6 @@
-// The ranks of a communicator on one host: rank 0 gathers all contributions, computes each rank's result, and sends it.
-// The sockets have names that exist only while their process lives.
+// The ranks of a communicator on one host. In a collective, rank 0 gathers all contributions, computes each rank's
+// result, and sends it. In an exchange, only the ranks that have data for each other meet. The sockets have names that
+// exist only while their process lives.
 #pragma once
 
 #include <nccl.h>
@@ -12,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <variant>
 #include <vector>
 
 namespace ddprun::fake_nccl {
@@ -33,13 +35,28 @@ struct Collective {
   std::function<void()> finish;                   // called last, also after an error
 };
 
+// Memory that goes to the rank `peer`, or comes from it.
+struct Block {
+  void* data;
+  std::size_t bytes;
+  int peer;
+};
+
+// At most one block to each rank, and one from each.
+struct Exchange {
+  std::function<void()> begin;  // called first: waits until the memory may be used
+  std::vector<Block> sent;
+  std::vector<Block> received;
+  std::function<void()> finish;  // called last, also after an error
+};
+
 class Peers {
  public:
   Peers(const std::string& id, int rank, int size);
   // Aborts work in progress.
   ~Peers();
 
-  void queue(Collective collective);
+  void queue(std::variant<Collective, Exchange> work);
   // ncclInProgress until all ranks are connected; then the first error, if any.
   ncclResult_t state() const;
   std::string words() const;
@@ -50,20 +67,22 @@ class Peers {
   void work();
   void meet();
   void serve(const Collective& collective) const;
+  void serve(const Exchange& exchange) const;
   std::string exchange_as_first(const Collective& collective) const;
-  void send_text(int socket, const std::string& text) const;
-  std::string receive_text(int socket) const;
+  void expect(int rank, const std::string& name) const;
+  void send_text(int rank, const std::string& text) const;
+  std::string receive_text(int rank) const;
   int kept(int socket);
 
   const std::string address_;
   const int rank_;
   const int size_;
-  std::vector<int> others_;  // on rank 0: the sockets to rank 1, 2, ...; else: the socket to rank 0
+  std::vector<int> others_;  // the socket to each rank
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<int> sockets_;  // all that were opened
-  std::deque<Collective> queue_;
+  std::deque<std::variant<Collective, Exchange>> queue_;
   bool is_ending_ = false;
   bool is_busy_ = false;
   ncclResult_t state_ = ncclInProgress;
