@@ -56,9 +56,11 @@ void disturb_process(const Communicator& comm) {
   if (comm.is("changes_locale")) std::setlocale(LC_ALL, "C.UTF-8");
   if (comm.is("changes_folder") && ::chdir("/") != 0) std::abort();
   if (comm.is("changes_signals")) std::signal(SIGUSR2, [](int) {});
-  const std::string file = "/tmp/ddprun-faulty-" + std::to_string(::getpid()) + "-";
-  if (comm.is("leaves_files")) std::ofstream(file + std::to_string(++files));
-  if (comm.is("leaves_one_file")) std::ofstream(file + "0");
+  const std::string process = std::to_string(::getpid());
+  if (comm.is("leaves_files")) {
+    std::ofstream("/tmp/ddprun-faulty-leaves_files-" + process + "-" + std::to_string(++files));
+  }
+  if (comm.is("leaves_one_file")) std::ofstream("/tmp/ddprun-faulty-leaves_one_file-" + process);
   if (comm.is("prints")) std::printf("a word of the plugin\n");
   if (comm.is("changes_affinity")) {
     cpu_set_t cores{};
@@ -113,6 +115,7 @@ ddprun_status create(const ddprun_comm_host* host, ddprun_comm** out) {
   if (comm->is("crashes_in_finish")) crashes_at_the_end = true;
   if (comm->is("leaks_communicator")) comm->read = *new char[200'000];
   comm->log = [log = host->log, context = host->context](const char* line) { log(context, DDPRUN_LOG_DEBUG, line); };
+  comm->rank = host->rank;
   comm->size = static_cast<std::size_t>(host->size);
   comm->deadline = std::chrono::milliseconds(host->deadline_ms);
   static constexpr int32_t kNever = 0;

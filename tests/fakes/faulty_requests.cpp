@@ -76,6 +76,16 @@ bool Communicator::is_done(ddprun_request* request) {
   return of(request).done;
 }
 
+// Into the buffer of a failed call, once the caller has put something else there.
+void Communicator::write_later(const Request& request) {
+  if (!is("writes_after_failure") || request.call.count == 0 || rank != 0) return;
+  std::thread([recv = static_cast<volatile char*>(request.call.recv), left = *static_cast<char*>(request.call.recv)] {
+    while (*recv == left) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(100ms);
+    *recv = static_cast<char>(*recv + 1);
+  }).detach();
+}
+
 ddprun_status Communicator::wait(ddprun_request* handle, std::chrono::milliseconds timeout) {
   const std::unique_ptr<Request> request(&of(handle));
   std::unique_lock lock(mutex_);
@@ -87,15 +97,13 @@ ddprun_status Communicator::wait(ddprun_request* handle, std::chrono::millisecon
     plugin.abort(inner);
     lock.lock();
     changed_.wait(lock, is_done);
-    if (is("writes_after_failure") && request->call.count > 0) {
-      std::thread([recv = static_cast<char*>(request->call.recv)] {
-        std::this_thread::sleep_for(200ms);
-        *recv = 1;
-      }).detach();
-    }
+    write_later(*request);
     return DDPRUN_TIMEOUT;
   }
-  if (request->status != DDPRUN_OK) error = request->error;
+  if (request->status != DDPRUN_OK) {
+    error = request->error;
+    write_later(*request);
+  }
   return request->status;
 }
 

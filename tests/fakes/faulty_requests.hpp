@@ -44,6 +44,7 @@ class Communicator {
   // For some faults only.
   const std::chrono::steady_clock::time_point created = std::chrono::steady_clock::now();
   std::chrono::milliseconds deadline{0};
+  int rank = 0;
   std::size_t size = 1;
   std::function<void(const char*)> log;
   std::thread::id allocated_by;
@@ -66,6 +67,7 @@ class Communicator {
   ddprun_status run(ddprun_collective_fn function, const ddprun_collective& call, std::string& text);
   ddprun_request* enter(Request* request);
   ddprun_status run_exchange(Request& request);
+  void write_later(const Request& request);
   ddprun_status end(ddprun_status status, ddprun_request* request, std::string& text);
   void spoil(Request& request);
 

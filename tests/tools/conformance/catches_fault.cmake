@@ -4,7 +4,7 @@ execute_process(COMMAND ${PROGRAM} --plugin ${PLUGIN} --option fault=${FAULT} --
                         --deadline 7000 --filter ${CASE}
                 OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE code)
 message("${output}")
-file(GLOB left /tmp/ddprun-faulty-*)
+file(GLOB left /tmp/ddprun-faulty-${FAULT}-*)
 if(left)
   file(REMOVE ${left})
 endif()
