@@ -1,28 +1,29 @@
 """A backend of torch.distributed as a communication plugin of ddprun: the functions of ddprun/plugin/comm_plugin.h.
 
-The plugin python/comm_c10d runs this file in a Python of its own, without the rest of this package, and calls fill(). The file
-adds nothing to what the backend does: `ddprun conformance` judges the backend, not this file.
+The plugin python/comm_c10d runs this file in a Python of its own, without the package around it, and calls fill(). The
+file adds nothing to what the backend does: `ddprun conformance` judges the backend, not this file.
 """
 import ctypes
 import functools
 import importlib
 import itertools
+import pathlib
+import runpy
 import time
+import types
 from ctypes import CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_int32, c_uint32, c_uint64, c_void_p
 from datetime import timedelta
 
-OK, INVALID, UNSUPPORTED, TIMEOUT, PEER_LOST, ABORTED, MISMATCH, NO_MEMORY, INTERNAL = range(9)
+abi = types.SimpleNamespace(**runpy.run_path(str(pathlib.Path(__file__).with_name("abi.py"))))
+Allgather, Collective, Failure, Option = abi.Allgather, abi.Collective, abi.Failure, abi.Option
+OK, INVALID, UNSUPPORTED, TIMEOUT = abi.OK, abi.INVALID, abi.UNSUPPORTED, abi.TIMEOUT
+PEER_LOST, ABORTED, INTERNAL = abi.PEER_LOST, abi.ABORTED, abi.INTERNAL
+
 # The words of a backend's errors, and what they mean. The first that fits counts.
 STATUS_OF = (("closed by peer", PEER_LOST), ("reset by peer", PEER_LOST), ("Broken pipe", PEER_LOST),
              ("imed out", TIMEOUT), ("imeout", TIMEOUT), ("Invalid scalar type", UNSUPPORTED))
 SLICE = 0.05  # how often a wait looks at the host's flag, in seconds
 MEETING = 256  # bytes that each rank gives in create
-
-Allgather = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_uint64, c_void_p)
-
-
-class Option(Structure):
-    _fields_ = [("key", c_char_p), ("value", c_char_p)]
 
 
 class Host(Structure):
@@ -31,12 +32,6 @@ class Host(Structure):
                 ("options", POINTER(Option)), ("option_count", c_uint32), ("error_size", c_uint32),
                 ("error", c_void_p), ("context", c_void_p), ("abort_flag", c_void_p), ("log", c_void_p),
                 ("allgather", Allgather), ("address", c_char_p)]
-
-
-class Collective(Structure):
-    _fields_ = [("struct_size", c_uint32), ("dtype", c_int32), ("op", c_int32), ("root", c_int32),
-                ("memory", c_int32), ("reserved", c_int32), ("send", c_void_p), ("recv", c_void_p),
-                ("count", c_uint64), ("stream", c_void_p)]
 
 
 class Execution(Structure):
@@ -57,12 +52,6 @@ class Table(Structure):
                 ("algorithm_count", c_uint32), ("reserved", c_uint32), ("create", Create), ("destroy", Nothing),
                 ("allreduce", Start), ("broadcast", Start), ("allgather", Start), ("barrier", Start), ("wait", Wait),
                 ("abort", Nothing), ("last_error", Text), ("reduce_scatter", Start), ("test", Test)]
-
-
-class Failure(Exception):
-    def __init__(self, status, text):
-        super().__init__(text)
-        self.status = status
 
 
 def line_of(error):

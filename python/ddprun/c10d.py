@@ -151,9 +151,6 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
 
     _add_ephemeral_timeout = set_timeout
 
-    def execution_of_last(self):
-        return self._last.execution()
-
     def _handle(self, memory):
         handle = self._handles.get(memory)
         if handle is None:
@@ -195,7 +192,6 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
             for earlier, _ in list(self._inflight.values()):
                 earlier.is_completed()
         self._inflight[id(work)] = (work, used)
-        self._last = work
         return work
 
     def _forget(self, work):

@@ -4,18 +4,14 @@ import os
 import pathlib
 from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_int32, c_uint32, c_uint64, c_void_p
 
-OK, INVALID, UNSUPPORTED, TIMEOUT, PEER_LOST, ABORTED, MISMATCH, NO_MEMORY, INTERNAL = range(9)
+from .abi import OK, PEER_LOST, TIMEOUT, Allgather, Collective, Failure, Option
+
 ALLREDUCE, BROADCAST, ALLGATHER, REDUCE_SCATTER, BARRIER = range(5)
 SUM, MIN, MAX, PRODUCT, AVG = range(5)
 HOST, CUDA = range(2)
-CAP_HOST, CAP_CUDA, CAP_STREAM_ORDERED, CAP_REDUCE_SCATTER = 1 << 0, 1 << 1, 1 << 3, 1 << 5
+CAP_HOST, CAP_CUDA, CAP_STREAM_ORDERED = 1 << 0, 1 << 1, 1 << 3
 
-Allgather = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_uint64, c_void_p)
 Done = CFUNCTYPE(None, c_void_p)
-
-
-class Option(Structure):
-    _fields_ = [("key", c_char_p), ("value", c_char_p)]
 
 
 class BackendInfo(Structure):
@@ -30,12 +26,6 @@ class GroupOptions(Structure):
                 ("name", c_char_p), ("context", c_void_p), ("allgather", Allgather)]
 
 
-class Collective(Structure):
-    _fields_ = [("struct_size", c_uint32), ("dtype", c_int32), ("op", c_int32), ("root", c_int32),
-                ("memory", c_int32), ("reserved", c_int32), ("send", c_void_p), ("recv", c_void_p),
-                ("count", c_uint64), ("stream", c_void_p)]
-
-
 class Block(Structure):
     _fields_ = [("data", c_void_p), ("bytes", c_uint64)]
 
@@ -43,18 +33,6 @@ class Block(Structure):
 class Exchange(Structure):
     _fields_ = [("struct_size", c_uint32), ("memory", c_int32), ("send", POINTER(Block)), ("recv", POINTER(Block)),
                 ("stream", c_void_p)]
-
-
-class Execution(Structure):
-    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("algorithm", c_char_p), ("transport", c_char_p)]
-
-
-class Failure(Exception):
-    """A function of the library failed: its status and its line."""
-
-    def __init__(self, status, text):
-        super().__init__(text)
-        self.status = status
 
 
 def _path():
@@ -89,7 +67,6 @@ def _declare(library, quick):
     status_functions = {
         "backend": [c_char_p, POINTER(BackendInfo)],
         "group_create": [POINTER(GroupOptions), POINTER(handle)],
-        "group_failure": [handle],
         "group_write_collectives": [handle, c_char_p, c_char_p],
         "start_exchange": [handle, POINTER(Exchange), POINTER(handle)],
         "start": [handle, c_int32, POINTER(Collective), c_uint32, POINTER(handle)],
@@ -102,7 +79,7 @@ def _declare(library, quick):
         function.argtypes, function.restype = arguments, None
     library.ddprun_then.argtypes, library.ddprun_then.restype = [handle, Done, c_void_p], None
     library.ddprun_wait.argtypes, library.ddprun_wait.restype = [handle, c_uint32], c_int32
-    quick.ddprun_result.argtypes, quick.ddprun_result.restype = [handle, POINTER(Execution)], c_int32
+    quick.ddprun_result.argtypes, quick.ddprun_result.restype = [handle, c_void_p], c_int32
     quick.ddprun_release.argtypes, quick.ddprun_release.restype = [handle], None
     for name in ("version", "error", "backends"):
         function = getattr(quick, "ddprun_" + name)
@@ -166,18 +143,6 @@ def start_exchange(group, exchange):
 def check_result(work):
     """Raises Failure if the work has failed."""
     _check(_quick.ddprun_result(work, None))
-
-
-def execution(work):
-    """(algorithm, transport) of a work that has ended well."""
-    served = Execution(ctypes.sizeof(Execution))
-    _check(_quick.ddprun_result(work, byref(served)))
-    return served.algorithm.decode(), served.transport.decode()
-
-
-def check_group(group):
-    """Raises Failure if the group is unusable."""
-    _check(_library.ddprun_group_failure(group))
 
 
 def write_collectives(group, folder, reason):

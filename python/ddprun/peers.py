@@ -7,32 +7,21 @@ same. They are made by the first send and recv between the two ranks.
 import queue
 import threading
 
-import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import Work as _Work
 
 from . import library
 from .meeting import Meeting
-from .work import error_of
-
-_SLICE_MS = 100
+from .work import SLICE_MS, StartedWork, error_of, seconds_of
 
 
-class PeerWork(_Work):
+class PeerWork(StartedWork):
     """A send or a recv that has been started."""
 
     def __init__(self, tensors, peer):
-        super().__init__()
-        self._tensors, self._peer = tensors, peer
+        super().__init__(tensors)
+        self._peer = peer
         self._ended = threading.Event()
-        self._error = None
-        begun = torch.futures.Future()
-        self._begun, self._future = begun, begun.then(self._value)
-
-    def _value(self, _):
-        if self._error is not None:
-            raise self._error
-        return self._tensors
+        self._make_future()
 
     def end(self, error=None):
         self._error = error
@@ -40,29 +29,16 @@ class PeerWork(_Work):
         self._begun.set_result(None)
 
     def wait(self, timeout=None):
-        limit = None if timeout is None or timeout.total_seconds() <= 0 else timeout.total_seconds()
-        if not self._ended.wait(limit):
+        seconds = seconds_of(timeout)
+        if not self._ended.wait(seconds):
             raise dist.DistNetworkError(f"ddprun: wait() of a send or recv with rank {self._peer}: timeout: it has not "
-                                        f"ended within {limit:g} s")
+                                        f"ended within {seconds:g} s")
         if self._error is not None:
             raise self._error
         return True
 
     def is_completed(self):
         return self._ended.is_set()
-
-    def is_success(self):
-        return self.is_completed() and self._error is None
-
-    def exception(self):
-        return self._error
-
-    def synchronize(self):
-        self.wait()
-
-    def result(self):
-        self.wait()
-        return self._tensors
 
     def get_future(self):
         return self._future
@@ -119,7 +95,7 @@ class Channel:
             raise dist.DistBackendError("ddprun: aborted: the process group was destroyed")
         handle = start(self._group)
         try:
-            while not library.wait(handle, _SLICE_MS):
+            while not library.wait(handle, SLICE_MS):
                 pass
             library.check_result(handle)
         finally:

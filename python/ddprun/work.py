@@ -12,7 +12,7 @@ from torch._C._distributed_c10d import Work as _Work
 from . import library
 
 # How long a wait stays in the library before Python looks for signals, such as Ctrl-C.
-_SLICE_MS = 100
+SLICE_MS = 100
 
 _ids = itertools.count(1)
 _awaited = {}  # by the id that the library passes back: the works that have a Future
@@ -64,20 +64,55 @@ def _on_end(number):
         work._complete_future()
 
 
-class Work(_Work):
-    """`tensors` are its results, and what it needs in memory. `finish` moves them to where the caller wants them, once
-    the collective has ended well."""
+def seconds_of(timeout):
+    """None: no limit."""
+    return timeout.total_seconds() if timeout is not None and timeout.total_seconds() > 0 else None
+
+
+class StartedWork(_Work):
+    """What the works of this package have in common. `tensors` are its results, and what it needs in memory."""
+
+    def __init__(self, tensors):
+        super().__init__()
+        self._tensors = tensors
+        self._error = None
+        self._begun = self._future = None
+
+    def _make_future(self):
+        """It ends when self._begun does."""
+        self._begun = torch.futures.Future()
+        # A Future of Python holds an exception as a value; only one that a callback raises is an error in C++.
+        self._future = self._begun.then(self._value)
+
+    def _value(self, _):
+        if self._error is not None:
+            raise self._error
+        return self._tensors
+
+    def is_success(self):
+        return self.is_completed() and self._error is None
+
+    def exception(self):
+        return self._error if self.is_completed() else None
+
+    def synchronize(self):
+        self.wait()
+
+    def result(self):
+        self.wait()
+        return self._tensors
+
+
+class Work(StartedWork):
+    """Collectives. `finish` moves the results to where the caller wants them, once the collective has ended well."""
 
     def __init__(self, handle, tensors, finish=None, on_end=None):
-        super().__init__()
+        super().__init__(tensors)
         self._handle = handle
-        self._tensors = tensors
         self._finish = finish
         self._on_end = on_end
         self._lock = threading.Lock()
         self._ended = False
-        self._error = None
-        self._future = None
 
     def _end(self):
         """The work has ended: finish it, once, in whatever thread comes first."""
@@ -96,14 +131,15 @@ class Work(_Work):
                 self._on_end(self)
 
     def wait(self, timeout=None):
-        left = None if timeout is None or timeout.total_seconds() <= 0 else int(timeout.total_seconds() * 1000)
-        while not self._ended and not library.wait(self._handle, _SLICE_MS if left is None else min(left, _SLICE_MS)):
+        seconds = seconds_of(timeout)
+        left = None if seconds is None else int(seconds * 1000)
+        while not self._ended and not library.wait(self._handle, SLICE_MS if left is None else min(left, SLICE_MS)):
             if left is None:
                 continue
-            left -= _SLICE_MS
+            left -= SLICE_MS
             if left <= 0:
                 raise dist.DistNetworkError(f"ddprun: wait() of a collective: timeout: it has not ended within "
-                                            f"{timeout.total_seconds():g} s")
+                                            f"{seconds:g} s")
         self._end()
         if self._error is not None:
             raise self._error
@@ -114,41 +150,15 @@ class Work(_Work):
             self._end()
         return self._ended
 
-    def is_success(self):
-        return self.is_completed() and self._error is None
-
-    def exception(self):
-        return self._error if self.is_completed() else None
-
-    def synchronize(self):
-        self.wait()
-
-    def result(self):
-        self.wait()
-        return self._tensors
-
-    def execution(self):
-        """(algorithm, transport) that carried it out."""
-        self.wait()
-        return library.execution(self._handle)
-
     def get_future(self):
         with self._lock:
             if self._future is not None:
                 return self._future
-            begun = torch.futures.Future()
-            # A Future of Python holds an exception as a value; only one that a callback raises is an error in C++.
-            self._future = begun.then(self._value)
-            self._begun = begun
+            self._make_future()
         number = next(_ids)
         _awaited[number] = self
         library.then(self._handle, _on_end, number)
         return self._future
-
-    def _value(self, _):
-        if self._error is not None:
-            raise self._error
-        return self._tensors
 
     def _complete_future(self):
         self._end()

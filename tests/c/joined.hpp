@@ -1,6 +1,7 @@
 // Joins the ranks of a test by the C library; the test's own exchange is the allgather.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
@@ -12,6 +13,14 @@
 #include "testing/ranks.hpp"
 
 namespace ddprun::c {
+
+using namespace std::chrono_literals;
+using testing::As;
+using testing::failures;
+using testing::Rank;
+using testing::run_ranks;
+
+inline constexpr auto kDeadline = 60s;
 
 struct Free {
   void operator()(ddprun_group* group) const { ddprun_group_destroy(group); }

@@ -13,14 +13,6 @@
 namespace ddprun::c {
 namespace {
 
-using namespace std::chrono_literals;
-using testing::As;
-using testing::failures;
-using testing::Rank;
-using testing::run_ranks;
-
-constexpr auto kDeadline = 60s;
-
 TEST_CASE("the plugins in the search path are listed and described") {
   const std::string names = ddprun_backends();
   CHECK(names.find("gloo") != std::string::npos);

@@ -9,14 +9,6 @@
 namespace ddprun::c {
 namespace {
 
-using namespace std::chrono_literals;
-using testing::As;
-using testing::failures;
-using testing::Rank;
-using testing::run_ranks;
-
-constexpr auto kDeadline = 60s;
-
 TEST_CASE("a work has several collectives, and goes on while its rank does something else") {
   const auto outcomes = run_ranks(2, As::threads, kDeadline, [](Rank& rank) {
     const auto group = join(options_of(rank, "shm"));

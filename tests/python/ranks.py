@@ -2,6 +2,7 @@
 import ctypes
 import datetime
 import os
+import pathlib
 import pickle
 import selectors
 import signal
@@ -67,7 +68,7 @@ class Rank:
                 result = Raised(error)
         except KeyboardInterrupt as error:  # Python raises it late, where the body's own error is handled
             result = Raised(error)
-        self.tell(f"done{self.number}")
+        self.set_flag(f"done{self.number}")
         if hasattr(self, "store") and self.number == 0:  # the others may still need it, to learn of the same error
             latest = time.monotonic() + 5
             while not all(os.path.exists(f"{self.folder}/done{number}") for number in range(self.count)):
@@ -79,18 +80,18 @@ class Rank:
         os._exit(0)
 
     def join(self, backend, timeout=20, **options):
-        """init_process_group. Rank 0 gets the port from the kernel, and tells it to the others in a file."""
+        """init_process_group. Rank 0 gets the port from the kernel, and writes it into a file for the others."""
         timeout = datetime.timedelta(seconds=timeout)
-        told = f"{self.folder}/port"
+        port_file = f"{self.folder}/port"
         if self.number == 0:
             self.store = dist.TCPStore("127.0.0.1", 0, None, True, timeout, wait_for_workers=False)
-            with open(told + ".new", "w") as file:
+            with open(port_file + ".new", "w") as file:
                 file.write(str(self.store.port))
-            os.rename(told + ".new", told)
+            os.rename(port_file + ".new", port_file)
         else:
-            while not os.path.exists(told):
+            while not os.path.exists(port_file):
                 time.sleep(0.01)
-            with open(told) as file:
+            with open(port_file) as file:
                 self.store = dist.TCPStore("127.0.0.1", int(file.read()), None, False, timeout)
         dist.init_process_group(backend, store=self.store, rank=self.number, world_size=self.count, timeout=timeout,
                                 **options)
@@ -98,24 +99,24 @@ class Rank:
     def forget_port(self):
         """After the end of a process group, before the next join."""
         self.ends = getattr(self, "ends", 0) + 1
-        self.tell(f"end{self.ends}-{self.number}")
+        self.set_flag(f"end{self.ends}-{self.number}")
         for number in range(self.count):
-            self.await_word(f"end{self.ends}-{number}")
+            self.wait_for_flag(f"end{self.ends}-{number}")
         if self.number == 0:
             os.remove(f"{self.folder}/port")
-            self.tell(f"forgotten{self.ends}")
-        self.await_word(f"forgotten{self.ends}")
+            self.set_flag(f"forgotten{self.ends}")
+        self.wait_for_flag(f"forgotten{self.ends}")
 
-    def tell(self, what):
-        """Leaves a word for the test, and for the other ranks."""
+    def set_flag(self, what):
+        """For the test, and for the other ranks."""
         open(f"{self.folder}/{what}", "w").close()
 
-    def await_word(self, what):
+    def wait_for_flag(self, what):
         while not os.path.exists(f"{self.folder}/{what}"):
             time.sleep(0.01)
 
 
-def run(body, count=2, deadline=40, watch=None):
+def run(body, count=2, deadline=120, watch=None):
     """body(rank) in each rank; a list of what they returned, or Raised or Died. `watch(ranks, folder)` runs meanwhile."""
     with tempfile.TemporaryDirectory(prefix="ddprun-test-") as folder:
         sys.stdout.flush()
@@ -134,7 +135,7 @@ def run(body, count=2, deadline=40, watch=None):
                 rank.result = pickle.loads(rank.answer) if rank.answer else Died(status)
                 os.close(rank.pipe)
         if late:
-            outputs = "".join(open(f"{folder}/output{rank.number}", errors="replace").read() for rank in ranks)
+            outputs = "".join(pathlib.Path(folder, f"output{rank.number}").read_text(errors="replace") for rank in ranks)
             raise AssertionError(f"ranks {late} did not end within {deadline} s\n{outputs}")
         return [rank.result for rank in ranks]
 

@@ -141,10 +141,10 @@ def profiler(rank):
     process by a signal."""
     rank.join("ddprun_shm")
     if rank.number == 1:
-        rank.await_word("stopped")
+        rank.wait_for_flag("stopped")
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         work = dist.all_reduce(torch.ones(3), async_op=True)
-    rank.tell("stopped")
+    rank.set_flag("stopped")
     work.wait()
     events = [event for event in profile.events() if event.name == "ddprun_shm:all_reduce"]
     assert [event.is_async for event in events] == [False], events

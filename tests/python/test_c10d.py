@@ -150,7 +150,7 @@ class Failures(Case):
             if rank.number == 0:
                 dist.all_reduce(torch.ones(3))
             else:
-                rank.await_word("done0")
+                rank.wait_for_flag("done0")
 
         for plugin in PLUGINS:
             with self.subTest(plugin=plugin):
@@ -200,15 +200,15 @@ class Interrupts(Case):
             rank.join("ddprun_shm")
             tensor = torch.ones(3)
             if rank.number == 1:
-                rank.await_word("interrupted")
+                rank.wait_for_flag("interrupted")
                 dist.all_reduce(tensor)
             else:
                 work = dist.all_reduce(tensor, async_op=True)
-                rank.tell("waits")
+                rank.set_flag("waits")
                 try:
                     work.wait()
                 except KeyboardInterrupt:
-                    rank.tell("interrupted")
+                    rank.set_flag("interrupted")
                     work.wait()
             dist.barrier()
             return tensor.tolist()
@@ -218,7 +218,7 @@ class Interrupts(Case):
     def test_while_joining(self):
         def body(rank):
             if rank.number == 0:
-                rank.tell("waits")
+                rank.set_flag("waits")
                 rank.join("ddprun_shm")
 
         self.raised(self.interrupt(body)[0], "KeyboardInterrupt")
@@ -229,9 +229,9 @@ class Interrupts(Case):
             rank.join("ddprun_shm")
             net = DistributedDataParallel(torch.nn.Linear(4, 4))
             if rank.number == 1:
-                return rank.await_word("done0")
+                return rank.wait_for_flag("done0")
             loss = net(torch.ones(2, 4)).sum()
-            rank.tell("waits")
+            rank.set_flag("waits")
             loss.backward()
             time.sleep(1)
 

@@ -107,7 +107,7 @@ def over(backend, feature):
         dist.barrier()
         return result
 
-    return ranks.run(body, deadline=120)
+    return ranks.run(body)
 
 
 def main():

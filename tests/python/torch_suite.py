@@ -105,9 +105,9 @@ def reason_of(error, output):
     lines = [line.strip() for line in error.splitlines() if line.strip()]
     if any("timed out" in line for line in lines[-2:]):
         return f"no end within {ARGUMENTS.deadline:g} s"
-    told = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Warning|Interrupt)\b", line)]
-    words = [line for line in told if "exited with error code" not in line]
-    return (words or told or lines or ["no output"])[-1][:300]
+    raised = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Warning|Interrupt)\b", line)]
+    words = [line for line in raised if "exited with error code" not in line]
+    return (words or raised or lines or ["no output"])[-1][:300]
 
 
 def run(name):

@@ -73,12 +73,12 @@ functions=$(nm -D --defined-only "$prefix/lib/libddprun_c.so" | awk '{ print $3 
 [[ ! $functions ]] || fail "libddprun_c.so also exports: $functions"
 if python3 -c 'import ctypes' 2>/dev/null; then
   PYTHONPATH=$prefix/lib/ddprun/python python3 -c '
-import importlib.util, sys
-# Without Torch: only the module that loads the library.
-spec = importlib.util.spec_from_file_location("library", sys.argv[1])
-library = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(library)
-assert "shm" in library.backends(), library.backends()' "$prefix/lib/ddprun/python/ddprun/library.py" ||
+import sys, types
+# Without Torch: a package without its __init__, and of it the module that loads the library.
+sys.modules["ddprun"] = types.ModuleType("ddprun")
+sys.modules["ddprun"].__path__ = [sys.argv[1]]
+from ddprun import library
+assert "shm" in library.backends(), library.backends()' "$prefix/lib/ddprun/python/ddprun" ||
     fail "the Python package does not find the library"
 fi
 echo "ok"
