@@ -2,8 +2,8 @@
 # libexec/ (programs that tools start), lib/libddprun.so, lib/libddprun_c.so, lib/libddprun_sdk.a (which plugins link),
 # lib/ddprun/python/ (a folder for PYTHONPATH),
 # lib/ddprun/v1/ (the plugins), share/ddprun/ (files that
-# draw reports, templates of plugins), include/ddprun/, lib/cmake/ddprun/, lib/pkgconfig/ and share/doc/ddprun/. All
-# paths between them are relative; only Torch's folder is absolute.
+# draw reports, templates of plugins), include/ddprun/, lib/cmake/ddprun/, lib/pkgconfig/, share/doc/ddprun/, share/man/ and
+# the completions of shells. All paths between them are relative; only Torch's folder is absolute.
 # Included last, because it needs all targets.
 include(CMakePackageConfigHelpers)
 set(package lib/cmake/ddprun)
@@ -62,5 +62,9 @@ foreach(file ${pc_files})
   install(FILES ${PROJECT_BINARY_DIR}/${file} DESTINATION lib/pkgconfig)
 endforeach()
 
-install(CODE "set(source ${PROJECT_SOURCE_DIR})")
+install(CODE "set(source ${PROJECT_SOURCE_DIR})
+set(version ${PROJECT_VERSION})")
 install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/install_pages.cmake)
+if(TARGET ddprun)
+  install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/install_shell_files.cmake)
+endif()

@@ -29,6 +29,7 @@ struct OwnTool {
 inline constexpr std::array kOwnTools{
     OwnTool{"bench", "Measure collectives, and compare backends and algorithms."},
     OwnTool{"compare", "Compare training runs: how fast, how sure, and whether they learn the same."},
+    OwnTool{"completion", "Print a completion for bash, zsh or fish."},
     OwnTool{"conformance", "Test a plugin against its contract."},
     OwnTool{"data", "Download data sets, and show their content."},
     OwnTool{"doctor", "Examine this host: plugins, cores, memory, GPUs, network and limits."},

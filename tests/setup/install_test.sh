@@ -22,11 +22,16 @@ done
 "$prefix/bin/ddprun" --version >"$box/version" || fail "the installed program does not run"
 grep -q '^ddprun ' "$box/version" || fail "ddprun --version said: $(<"$box/version")"
 "$prefix/bin/ddprun" --help >"$box/help"
-for tool in bench compare conformance data doctor new predict report tune; do
+for tool in bench compare completion conformance data doctor new predict report tune; do
   grep -Eq "^  $tool +[A-Z]" "$box/help" || fail "ddprun --help does not list $tool: $(<"$box/help")"
 done
 "$prefix/bin/ddprun" bench --help >"$box/help" || fail "ddprun bench --help does not run"
 grep -q '^Usage: ddprun bench' "$box/help" || fail "ddprun bench --help said: $(<"$box/help")"
+grep -q '"bench:--datatype"' "$prefix/share/bash-completion/completions/ddprun" || fail "the completion does not know bench"
+for page in ddprun ddprun-validate ddprun-bench ddprun-completion; do
+  file=$prefix/share/man/man1/$page.1
+  [[ $(grep -c '^\.SH \(NAME\|SYNOPSIS\|OPTIONS\)$' "$file") == 3 ]] || fail "$file: $(<"$file")"
+done
 "$prefix/bin/ddprun" plugins >"$box/plugins"
 grep -q "$prefix/lib/ddprun/v1/libddprun_comm_gloo.so" "$box/plugins" ||
   fail "ddprun plugins does not list the prefix's gloo: $(<"$box/plugins")"
