@@ -35,8 +35,9 @@ ExitCode run(int argc, char** argv);
 // Runs `body` as the program libexec/ddprun-engine does: reports its error, and returns the exit code.
 int engine(const std::function<ExitCode()>& body);
 
-// Each returns the exit code, or throws Error. In the program `ddprun`, all but launch() replace the process with
-// libexec/ddprun-engine, which has the same command line: loading LibTorch takes longer than all that ddprun does.
+// Each returns the exit code, or throws Error. In the program `ddprun`, all but launch() and plugins() replace the
+// process with libexec/ddprun-engine, which has the same command line: loading LibTorch takes longer than all that ddprun
+// does. Without the engine, version() still answers.
 ExitCode train(const Arguments& arguments);     // ddprun --config exp.toml
 ExitCode validate(const Arguments& arguments);  // ddprun validate exp.toml...
 ExitCode evaluate(const Arguments& arguments);  // ddprun evaluate

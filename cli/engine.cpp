@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "base/version.hpp"
 #include "cli/commands.hpp"
 #include "cli/console/program.hpp"
 #include "cli/run/run.hpp"
@@ -24,6 +25,11 @@ int engine(const std::function<ExitCode()>& body) {
   std::cout.flush();
   std::fflush(nullptr);
   return code;
+}
+
+ExitCode version(const Arguments&) {
+  std::printf("ddprun %s\ntorch %s\ncompiler GCC %s\n", ddprun::version(), run::torch_version().c_str(), __VERSION__);
+  return ExitCode::ok;
 }
 
 }  // namespace ddprun::app

@@ -3,15 +3,24 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
+#include "base/version.hpp"
 #include "cli/commands.hpp"
 #include "cli/console/program.hpp"
 
 namespace ddprun::app {
 namespace {
+
+// "" in a build with DDPRUN_TORCH=OFF.
+std::string find_engine() {
+  const auto bin = std::filesystem::path(console::this_program()).parent_path();
+  const std::string path = bin.parent_path() / "libexec/ddprun-engine";
+  return ::access(path.c_str(), F_OK) == 0 ? path : "";
+}
 
 // Without LibTorch the loader ends the engine, with a line that says neither why nor what to do.
 void require_torch() {
@@ -25,9 +34,14 @@ void require_torch() {
 }
 
 [[noreturn]] void run_engine(const Arguments& arguments) {
+  const std::string engine = find_engine();
+  if (engine.empty()) {
+    throw Error(ExitCode::failure,
+                "this ddprun was built without LibTorch (DDPRUN_TORCH=OFF): it has the tools, `launch` and "
+                "`plugins`; to train, build it with LibTorch");
+  }
   require_torch();
-  const auto bin = std::filesystem::path(console::this_program()).parent_path();
-  run_tool(bin.parent_path() / "libexec/ddprun-engine", {arguments.argv.begin() + 1, arguments.argv.end()});
+  run_tool(engine, {arguments.argv.begin() + 1, arguments.argv.end()});
 }
 
 }  // namespace
@@ -43,11 +57,10 @@ ExitCode evaluate(const Arguments& arguments) {
   ::setenv("OMP_WAIT_POLICY", "passive", 0);  // as choose_wait_policy(); unless launch.threads is small, all cores work
   run_engine(arguments);
 }
-ExitCode plugins(const Arguments& arguments) {
-  run_engine(arguments);
-}
 ExitCode version(const Arguments& arguments) {
-  run_engine(arguments);
+  if (!find_engine().empty()) run_engine(arguments);
+  std::printf("ddprun %s\ntorch none\ncompiler GCC %s\n", ddprun::version(), __VERSION__);
+  return ExitCode::ok;
 }
 
 }  // namespace ddprun::app

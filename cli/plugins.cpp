@@ -2,10 +2,8 @@
 #include <optional>
 #include <type_traits>
 
-#include "base/version.hpp"
 #include "cli/commands.hpp"
 #include "cli/console/table.hpp"
-#include "cli/run/run.hpp"
 #include "comm/plugin_backend.hpp"
 #include "data/datasets.hpp"
 #include "ddprun/plugin/words.hpp"
@@ -83,11 +81,6 @@ ExitCode plugins(const Arguments& arguments) {
   for (const plugin::Listed& listed : all) {
     if (arguments.verbose) std::fputs(describe_options(listed).c_str(), stdout);
   }
-  return ExitCode::ok;
-}
-
-ExitCode version(const Arguments&) {
-  std::printf("ddprun %s\ntorch %s\ncompiler GCC %s\n", ddprun::version(), run::torch_version().c_str(), __VERSION__);
   return ExitCode::ok;
 }
 

@@ -45,6 +45,24 @@ TEST_CASE("a LibTorch that cannot be read is one line that names it, and the hel
   CHECK(lines_of(version.err).size() == 1);
 }
 
+TEST_CASE("without its engine, ddprun lists plugins and shows its version, and says that it cannot train") {
+  Workplace place;
+  const auto alone = (place.folder() / "bin/ddprun").string();
+  std::filesystem::create_directories(std::filesystem::path(alone).parent_path());
+  std::filesystem::copy_file(program(), alone);
+  CHECK(contains(place.run({alone, "--version"}).out, "\ntorch none\n"));
+  const auto plugins = place.run({alone, "plugins"});
+  CHECK_MESSAGE(contains(plugins.out, "linear"), plugins.err);
+  const std::vector<std::vector<std::string>> commands = {{alone, "validate", "x.toml"},
+                                                          {alone, "evaluate", "--checkpoint", "x"}};
+  for (const auto& command : commands) {
+    const auto refused = place.run(command);
+    CHECK(refused.code == 1);
+    CHECK_MESSAGE(contains(refused.err, "this ddprun was built without LibTorch (DDPRUN_TORCH=OFF): "), refused.err);
+    CHECK(lines_of(refused.err).size() == 1);
+  }
+}
+
 TEST_CASE("without arguments the help goes to stderr, and the code is that of a usage error") {
   const auto result = Workplace().ddprun({});
   CHECK(result.code == 2);
