@@ -1,9 +1,9 @@
 """ddprun's communication plugins as backends of torch.distributed.
 
-    import ddprun                                  # not needed where the package is installed
-    torch.distributed.init_process_group("ddprun_shm")
+    torch.distributed.init_process_group("ddprun_shm")     # instead of "gloo"
 
-docs/pytorch.md says what the backends can do, and how they are set.
+`import torch` imports this package by itself, if its folder is in PYTHONPATH. docs/pytorch.md describes the backends
+and their options.
 """
 import warnings
 

@@ -1,4 +1,4 @@
-"""What ddprun/plugin/comm_plugin.h declares, for both sides in Python: library.py calls a host, as_plugin.py is a plugin."""
+"""The declarations of ddprun/plugin/comm_plugin.h that library.py (the caller) and as_plugin.py (a plugin) share."""
 from ctypes import CFUNCTYPE, Structure, c_char_p, c_int32, c_uint32, c_uint64, c_void_p
 
 OK, INVALID, UNSUPPORTED, TIMEOUT, PEER_LOST, ABORTED, MISMATCH, NO_MEMORY, INTERNAL = range(9)
@@ -17,7 +17,7 @@ class Collective(Structure):
 
 
 class Failure(Exception):
-    """A status that is not OK, and its line."""
+    """A status that is not OK, with its one-line message."""
 
     def __init__(self, status, text):
         super().__init__(text)

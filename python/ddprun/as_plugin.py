@@ -1,7 +1,8 @@
 """A backend of torch.distributed as a communication plugin of ddprun: the functions of ddprun/plugin/comm_plugin.h.
 
-The plugin python/comm_c10d runs this file in a Python of its own, without the package around it, and calls fill(). The
-file adds nothing to what the backend does: `ddprun conformance` judges the backend, not this file.
+The plugin python/comm_c10d runs this file in its own Python interpreter, without the rest of the package, and calls
+fill(). The file adds as little as possible, so that `ddprun conformance` tests the backend (docs/pytorch.md has the
+exceptions).
 """
 import ctypes
 import functools
@@ -19,11 +20,11 @@ Allgather, Collective, Failure, Option = abi.Allgather, abi.Collective, abi.Fail
 OK, INVALID, UNSUPPORTED, TIMEOUT = abi.OK, abi.INVALID, abi.UNSUPPORTED, abi.TIMEOUT
 PEER_LOST, ABORTED, INTERNAL = abi.PEER_LOST, abi.ABORTED, abi.INTERNAL
 
-# The words of a backend's errors, and what they mean. The first that fits counts.
+# Texts in a backend's errors, and their status. The first match counts.
 STATUS_OF = (("closed by peer", PEER_LOST), ("reset by peer", PEER_LOST), ("Broken pipe", PEER_LOST),
              ("imed out", TIMEOUT), ("imeout", TIMEOUT), ("Invalid scalar type", UNSUPPORTED))
-SLICE = 0.05  # how often a wait looks at the host's flag, in seconds
-MEETING = 256  # bytes that each rank gives in create
+SLICE = 0.05  # seconds between two checks of the host's abort flag in a wait
+MEETING = 256  # bytes from each rank in an allgather of create
 
 
 class Host(Structure):
@@ -55,7 +56,7 @@ class Table(Structure):
 
 
 def line_of(error):
-    """The first line of an error, which may have a stack below it."""
+    """The first line of an error's message, which may continue with a stack trace."""
     text = str(error).strip() or type(error).__name__
     return "".join(c if c.isprintable() else " " for c in text.splitlines()[0])
 
@@ -67,14 +68,14 @@ def status_of(error):
 
 @functools.lru_cache(256)
 def tensor_at(address, count, dtype):
-    """The memory itself, which the caller owns."""
+    """A tensor of `count` elements over the memory at `address`, which the caller owns. No copy."""
     if count == 0:
         return torch.empty(0, dtype=dtype)
     return torch.frombuffer((c_char * (count * dtype.itemsize)).from_address(address), dtype=dtype)
 
 
 def meet(host, mine):
-    """The texts of all ranks."""
+    """Gathers the text `mine` of each rank, at most 255 bytes. Returns the texts in rank order."""
     send = ctypes.create_string_buffer(mine.encode()[:MEETING - 1], MEETING)
     recv = ctypes.create_string_buffer(MEETING * host.size)
     status = host.allgather(host.context, send, MEETING, recv)
@@ -84,7 +85,7 @@ def meet(host, mine):
 
 
 def store_of(host, timeout):
-    """Rank 0 has the store, and says where: "127.0.0.1:1234", or why there is none."""
+    """A store that rank 0 hosts. Rank 0 sends its address and port, "127.0.0.1 1234", or why it failed."""
     if host.size == 1:
         return c10d.HashStore()
     store, place = None, ""
@@ -205,7 +206,7 @@ handles = itertools.count(1)
 
 
 def guarded(function):
-    """Its status: no exception crosses."""
+    """Converts exceptions of `function` to a status: none may cross the ABI boundary."""
     @functools.wraps(function)
     def call(handle, *arguments):
         communicator = communicators[handle]
@@ -233,7 +234,7 @@ def create(host, out):
 def destroy(handle):
     communicator = communicators.pop(handle)
     if communicator.requests and not communicator.aborted:
-        communicator.abort()  # else the group waits for them when it is freed
+        communicator.abort()  # otherwise the group waits for them when it is freed
 
 
 def starter(kind):
@@ -257,7 +258,8 @@ def test(communicator, request, done):
 
 
 def fill(table, trouble):
-    """Fills in the table at this address, and writes why torch.distributed cannot be used, or nothing."""
+    """Fills in the ddprun_comm_plugin at the address `table`. Writes to the address `trouble`, of 256 bytes, why
+    torch.distributed cannot be used, or "" if it can."""
     global torch, c10d, DTYPES, OPS, ALGORITHM, kept
     try:
         import torch
@@ -282,7 +284,7 @@ def fill(table, trouble):
 
 
 if __name__ == "__main__":
-    # The library that this Python is in, and the program that it takes itself for, which may be that of a venv.
+    # Prints the path of libpython, and that of the Python program, which may be in a venv.
     import sys
     import sysconfig
     folder, version = sysconfig.get_config_vars("LIBDIR", "LDVERSION")

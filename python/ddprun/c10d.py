@@ -17,10 +17,10 @@ from .tensors import BYTES, memory_of, table_of
 from .work import Work, error_of, named, profiled
 
 PREFIX = "ddprun_"
-_MANY = 100  # works at once: then look which have ended
+_MANY = 100  # works in flight; above this, release those that have ended
 
 _groups = weakref.WeakSet()
-_is_traced = True  # if torch.compile is loaded; to import it takes seconds
+_is_traced = True  # if torch.compile is loaded; importing it takes seconds
 _plugins = {}  # by the name of the backend in Torch
 
 
@@ -32,7 +32,7 @@ def register():
         torch_name = PREFIX + name.replace("-", "_")
         _plugins[torch_name] = name
         make = functools.partial(_make, name, torch_name)
-        # A plugin is not loaded before it is used, so the memory that it takes is checked then.
+        # A plugin is loaded when it is first used. Whether it supports the device is checked then.
         if not hasattr(dist.Backend, torch_name.upper()):
             dist.Backend.register_backend(torch_name, make, extended_api=True,
                                           devices=["cuda"] if name == "nccl" else ["cpu", "cuda"])
@@ -58,7 +58,7 @@ def _capabilities_of(plugin):
 
 
 def _stay_out_of_compilers():
-    """PyTorch also calls this package inside a compiled model, and its compiler must not trace that."""
+    """Compiled models call this package too. torch.compile must not trace these calls."""
     global _is_traced
     rules = sys.modules.get("torch._dynamo.trace_rules")
     if rules is not None and hasattr(rules, "add"):
@@ -88,7 +88,7 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         self._meeting = Meeting(given.store, self._rank, self._size, self._who, self._timeout)
         self._channels = {}  # by sender, receiver and tag
         self._handles = {}  # by kind of memory
-        self._inflight = {}  # works whose buffers the library may use, though nobody else keeps them
+        self._inflight = {}  # keeps the buffers of works in flight alive
         interrupts.watch(_abort_all)
         self._capabilities = _capabilities_of(plugin)
         kinds = {"cpu": library.CAP_HOST, "cuda": library.CAP_CUDA}
@@ -97,7 +97,7 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         if self._capabilities & library.CAP_HOST:
             self._handle(library.HOST)
 
-    # What torch.distributed asks about a group.
+    # Properties that torch.distributed reads.
     def rank(self):
         return self._rank
 
@@ -109,7 +109,7 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
 
     getRank, getSize, getBackendName = rank, size, name
 
-    # A Python group has no backend of C++ that keeps these two.
+    # A group in Python has no backend in C++ to store these two.
     def setGroupName(self, name):
         self._group_name = name
 
@@ -122,12 +122,12 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
     def getGroupDesc(self):
         return self._group_desc
 
-    # PyTorch asks a group for its backend on a device, and that one what it supports.
+    # PyTorch asks the group for its backend on a device, and then asks that backend what it supports.
     supports_coalescing = supports_splitting = supports_shrinking = supports_tensor_alloc = False
 
     @property
     def _device_types(self):
-        # While it makes a group, PyTorch 2.15 asks whether to attach a recorder, which needs a backend of C++.
+        # While PyTorch 2.15 makes a group, it reads this to attach a recorder, which needs a backend in C++.
         if self not in dist.distributed_c10d._world.pg_map:
             return []
         return [torch.device(device) for device in self._devices]
@@ -162,8 +162,8 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         return self._meeting.join(self._plugin_for(memory), self._options, device)
 
     def _plugin_for(self, memory):
-        """This one, or in "cpu:ddprun_shm,cuda:ddprun_nccl" that of the other device: Torch gives a Python group all
-        devices, and keeps what was asked for."""
+        """The plugin for this kind of memory. With "cpu:ddprun_shm,cuda:ddprun_nccl" there are two. PyTorch uses one
+        group in Python for all devices, and stores the requested backends in pg_backend_config."""
         device, needed = ("cuda", library.CAP_CUDA) if memory == library.CUDA else ("cpu", library.CAP_HOST)
         if self._capabilities & needed:
             return self._plugin
@@ -183,12 +183,12 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         try:
             handle = self._handle(memory)
             if memory == library.CUDA and not self._capabilities & library.CAP_STREAM_ORDERED:
-                torch.cuda.current_stream().synchronize()  # such a plugin reads the tensors at once
+                torch.cuda.current_stream().synchronize()  # such a plugin reads the tensors immediately
             with profiled(f"{self._torch_name}:{name}"):
                 work = Work(start(handle), results, finish, self._forget)
         except library.Failure as failure:
             raise error_of(failure) from None
-        if len(self._inflight) >= _MANY:  # nobody waits for them
+        if len(self._inflight) >= _MANY:  # the program may never wait for them
             for earlier, _ in list(self._inflight.values()):
                 earlier.is_completed()
         self._inflight[id(work)] = (work, used)
@@ -198,7 +198,7 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         self._inflight.pop(id(work), None)
 
     def monitored_barrier(self, timeout=None, wait_all_ranks=False):
-        """As torch.distributed.monitored_barrier, which refuses backends that are not named gloo."""
+        """As torch.distributed.monitored_barrier, only for "gloo" before PyTorch 2.15. `timeout`: a timedelta."""
         self._meeting.monitored_barrier(self._timeout if timeout is None else timeout, wait_all_ranks)
 
     def send(self, tensors, peer, tag=0):
@@ -241,6 +241,6 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         _groups.discard(self)
 
     def write_collectives(self, folder, reason="asked for"):
-        """Writes collectives-rank<N>.json with the last collectives of this rank into the folder."""
+        """Writes the last 512 collectives of this rank to collectives-rank<N>.json in `folder`, which must exist."""
         for handle in self._handles.values():
             library.write_collectives(handle, os.fspath(folder), reason)

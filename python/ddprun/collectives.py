@@ -1,4 +1,4 @@
-"""The collectives of a group. Each takes what c10d::ProcessGroup's function of the same name takes."""
+"""The collectives of a group. They have the arguments of the functions of the same names in c10d::ProcessGroup."""
 import torch
 
 from . import library
@@ -10,8 +10,9 @@ _NAMES = {library.ALLREDUCE: "all_reduce", library.BROADCAST: "broadcast", libra
 
 
 class Collectives:
-    """A group has _rank, _size, _torch_name and _capabilities, and _started(name, start, memory, used, results, finish),
-    which gives the work of start(library's group) and keeps `used` until it has ended."""
+    """A mixin of ProcessGroup, which has _rank, _size, _torch_name, _capabilities and _started(name, start, memory,
+    used, results, finish). _started returns the Work of start(group), where `group` is the library's, and keeps `used`
+    alive until the work has ended."""
 
     def _start(self, kind, calls, results, finish=None):
         """`calls`: (send, recv, count, dtype, op, root) of each collective, with tensors as send and recv."""
@@ -30,7 +31,7 @@ class Collectives:
 
     @named
     def reduce(self, tensors, opts):
-        """An allreduce; only the root keeps the result."""
+        """An allreduce. The other ranks than the root discard the result."""
         return self.allreduce(tensors if opts.rootRank == self._rank else [tensor.clone() for tensor in tensors], opts)
 
     @named
@@ -71,14 +72,14 @@ class Collectives:
 
     @named
     def allgather_coalesced(self, outputs, tensors, opts=None):
-        """`outputs`: of each rank, as many tensors as this rank gives."""
+        """`outputs`: a list for each rank, of as many tensors as `tensors` has."""
         if len(outputs) != self._size or any(len(of_rank) != len(tensors) for of_rank in outputs):
             raise ValueError(f"all_gather_coalesced: {len(outputs)} lists of {[len(of_rank) for of_rank in outputs]} "
                              f"outputs: expected {self._size} of {len(tensors)}, as there are inputs")
         return self._allgather_pieces(list(zip(*outputs)), tensors, outputs)
 
     def _allgather_pieces(self, lists, tensors, results):
-        """`lists`: for each tensor, where what the ranks gave goes, in rank order."""
+        """`lists`: for each tensor, the output tensors, one for each rank."""
         tensors = [tensor.contiguous() for tensor in tensors]
         wholes = [torch.empty((self._size, tensor.numel()), dtype=tensor.dtype, device=tensor.device)
                   for tensor in tensors]
@@ -122,7 +123,7 @@ class Collectives:
 
     @named
     def alltoall_base(self, output, tensor, output_sizes, input_sizes, opts=None):
-        """`..._sizes`: the rows of the first dimension for each rank; empty: as many for each."""
+        """`..._sizes`: how many rows of the first dimension belong to each rank; empty: equally many."""
         def parts(whole, sizes, what):
             sizes = list(sizes) or [whole.size(0) // self._size] * self._size
             if len(sizes) != self._size or sum(sizes) != whole.size(0):
@@ -159,7 +160,7 @@ class Collectives:
         return lists[0]
 
     def _exchange(self, name, sent, received, results):
-        """`sent` and `received`: a tensor for each rank, or None for no data."""
+        """`sent` and `received`: for each rank, a tensor, or None if there is no data."""
         given = [tensor for tensor in (*sent, *received) if tensor is not None]
         check_same_dtype(name, *given)
         memory = memory_of_all(given)

@@ -1,8 +1,9 @@
 """Ctrl-C while the main thread waits for a collective in C++, as in loss.backward().
 
-Python runs a signal's handler only between two steps of the main thread, and C++ does not return to Python before the
-collective has ended. A thread here sees the signal at once, by the interpreter's wakeup descriptor. If the main thread
-does not move, it aborts the groups: then C++ returns with an error, and Python raises KeyboardInterrupt.
+Python runs a signal handler only between two bytecode instructions of the main thread, and C++ does not return to
+Python before the collective has ended. A thread of this module gets the signal at once, through signal.set_wakeup_fd.
+If the main thread makes no progress, the thread aborts the groups. Then C++ returns with an error, and Python can raise
+KeyboardInterrupt.
 """
 import os
 import signal
@@ -15,8 +16,8 @@ _started = False
 
 
 def watch(abort):
-    """Calls abort() when Ctrl-C finds the main thread inside C++. Does nothing if the program handles SIGINT or uses
-    the wakeup descriptor itself, or if this is not the main thread."""
+    """From now on, Ctrl-C calls abort() if the main thread is blocked in C++. Does nothing if the program has its own
+    handler of SIGINT, if it uses signal.set_wakeup_fd, or if this is not the main thread."""
     global _started
     if _started or threading.current_thread() is not threading.main_thread():
         return

@@ -1,4 +1,4 @@
-"""libddprun_c in Python: the functions of ddprun/ddprun.h, which says what each does."""
+"""The functions of libddprun_c in Python. ddprun/ddprun.h describes them."""
 import ctypes
 import os
 import pathlib
@@ -36,7 +36,7 @@ class Exchange(Structure):
 
 
 def _path():
-    """The library: DDPRUN_LIBRARY, or that of the prefix or of the wheel that this package is in."""
+    """The path of the library: DDPRUN_LIBRARY, else in this package, else in the prefix that this package is in."""
     given = os.environ.get("DDPRUN_LIBRARY")
     if given:
         return given
@@ -52,7 +52,7 @@ def _path():
 def _load():
     path = _path()
     try:
-        # Calls of the first run without the interpreter's lock. Those of the second never block, and keep it.
+        # Calls through the first release the GIL. Calls through the second never block, and keep it.
         library, quick = ctypes.CDLL(path), ctypes.PyDLL(path)
         _declare(library, quick)
     except OSError as error:
@@ -110,7 +110,7 @@ def _check(status):
 
 
 def capabilities(name):
-    """The CAP_ bits of a plugin, which this loads."""
+    """Loads a plugin and returns its CAP_ bits."""
     info = BackendInfo(ctypes.sizeof(BackendInfo))
     _check(_library.ddprun_backend(name.encode(), byref(info)))
     return info.capabilities
@@ -129,7 +129,7 @@ def start(group, kind, calls, count):
 
 
 def exchange_of(send, recv, memory, stream):
-    """`send` and `recv`: (address, bytes) for each rank."""
+    """`send` and `recv`: (address, size in bytes) for each rank. `stream`: a cudaStream_t, or None."""
     blocks = (Block * len(send))(*send), (Block * len(recv))(*recv)
     return Exchange(ctypes.sizeof(Exchange), memory, *blocks, stream)
 

@@ -1,4 +1,4 @@
-"""Where the ranks of a group find each other: c10d's Store."""
+"""The rendezvous of the ranks of a group, over the Store of torch.distributed."""
 import ctypes
 import itertools
 import os
@@ -11,7 +11,7 @@ from .work import error_of
 
 
 class Meeting:
-    """`who` names the group in messages. `timeout`: how long a rank waits for the others, and for a collective."""
+    """`who` names the group in messages. `timeout`, a timedelta, is for joining, and for each collective."""
 
     def __init__(self, store, rank, size, who, timeout):
         self._store, self._rank, self._size, self._who, self._timeout = store, rank, size, who, timeout
@@ -20,11 +20,12 @@ class Meeting:
         self._stopped = False
 
     def stop(self):
-        """Ends a join() of another thread."""
+        """Ends a join() that runs in another thread."""
         self._stopped = True
 
     def join(self, plugin, options, device):
-        """The library's group. All ranks call it. Raises DistError."""
+        """Joins the ranks and returns the library's group. All ranks call it. `device`: a CUDA ordinal, or -1 for host
+        memory. Raises DistError."""
         entries = (library.Option * len(options.plugin))(
             *((name.encode(), value.encode()) for name, value in options.plugin))
         allgather = library.Allgather(self._allgather)  # lives as long as the call
@@ -49,7 +50,7 @@ class Meeting:
                                                 f"{self._rank} sent {count}: the ranks run different versions")
             ctypes.memmove(recv, b"".join(values), count * self._size)
             return library.OK
-        except BaseException as error:  # noqa: BLE001: it must not leave a callback of C; join() raises it
+        except BaseException as error:  # noqa: BLE001: C called this, so it must not raise; join() does
             self._error = error
             return library.PEER_LOST
 
@@ -67,8 +68,9 @@ class Meeting:
         return values
 
     def monitored_barrier(self, timeout, wait_all_ranks):
-        """Rank 0 waits for the others, and says which have not come: the first, or all. Its words are those of Gloo's
-        backend. It needs nothing but the store, so it works where a collective hangs."""
+        """Rank 0 waits for the other ranks, and raises an error that names the first missing rank, or all. The messages
+        are those of PyTorch's Gloo. It uses only the store, so it works while a collective hangs. `timeout`: a
+        timedelta."""
         place = f"barrier {next(self._barriers)}/"
         latest = time.monotonic() + timeout.total_seconds()
         if self._rank > 0:
@@ -90,8 +92,8 @@ class Meeting:
             raise dist.DistNetworkError(f"{self._who}: Rank 0 timed out in monitoredBarrier: {why}")
 
     def _get(self, key, latest):
-        """The value, or None if it does not come in time."""
-        # Not Store.wait: it would keep the store's connection, which other threads of this rank need, and Ctrl-C waiting.
+        """The value of `key`, or None if it is not set before `latest`, a time of time.monotonic()."""
+        # Not Store.wait: until it returns, other threads of this rank cannot use the store, and Ctrl-C has no effect.
         pause = 0.001
         while not self._has(key):
             if self._stopped:

@@ -1,4 +1,4 @@
-"""The options of a backend: a dict that init_process_group gets as pg_options, and the variable DDPRUN_OPTIONS."""
+"""The options of a backend: the dict `pg_options` of init_process_group, and the variable DDPRUN_OPTIONS."""
 import dataclasses
 import datetime
 import os
@@ -27,12 +27,12 @@ def _seconds(name, value):
 class Options:
     algorithm: str = "auto"
     check: bool = True  # compare the calls of the ranks before each collective
-    deterministic: bool = False  # the ranks are added in an order that does not vary from run to run
+    deterministic: bool = False  # reductions add the ranks in the same order in every run
     timeout: datetime.timedelta | None = None  # None: that of the process group
-    plugin: tuple = ()  # what the plugin itself takes: (name, value) pairs
+    plugin: tuple = ()  # options of the plugin: (name, value) pairs
 
     def updated(self, given, backend):
-        """With the entries of a dict; every name that is not an option here is one of the plugin."""
+        """A copy with the entries of the dict `given`. A name that is not an option here is an option of the plugin."""
         if given is None:
             return self
         if not isinstance(given, dict):
@@ -45,7 +45,7 @@ class Options:
 
     @classmethod
     def from_environment(cls):
-        """DDPRUN_OPTIONS="algorithm=ring,check=off"."""
+        """The options of the environment variable, such as DDPRUN_OPTIONS="algorithm=ring,check=off"."""
         given = {}
         for entry in filter(None, os.environ.get("DDPRUN_OPTIONS", "").split(",")):
             name, equals, value = entry.partition("=")

@@ -1,8 +1,8 @@
-"""send and recv: a communicator of two ranks for each direction, and a thread for it.
+"""send and recv: for each direction and tag, a communicator of two ranks and its thread.
 
-A communicator of the whole group carries out one collective after the other, and all ranks take part. Two ranks that
-send to each other at once, while a third one computes, need connections of their own; NCCL's backend in Torch does the
-same. They are made by the first send and recv between the two ranks.
+The communicator of the whole group runs one collective after the other, and all ranks take part in each. But two ranks
+may send to each other at the same time, while a third rank computes. So they need communicators of their own, as in
+PyTorch's NCCL backend. The first send and recv between the two ranks create them.
 """
 import queue
 import threading
@@ -50,7 +50,7 @@ class PeerWork(StartedWork):
 
 
 class Channel:
-    """From one rank to another one: what `sender` sends under one tag, in this order."""
+    """Sends from one rank to another, with one tag, in order."""
 
     def __init__(self, plugin, options, store, who, timeout, is_sender, peer):
         self._plugin, self._options, self._peer = plugin, options, peer
@@ -62,7 +62,7 @@ class Channel:
         self._thread.start()
 
     def submit(self, start, tensors):
-        """start(group) gives a work of the library, which uses these tensors."""
+        """`start(group)` starts and returns a work of the library, which uses `tensors`."""
         work = PeerWork(tensors, self._peer)
         self._jobs.put((work, start))
         return work

@@ -1,4 +1,4 @@
-"""The files of a run folder, as ddprun's own runs write them (docs/reports.md), for a program that records itself."""
+"""Writes the run folder of a recorded PyTorch program, in the format of ddprun's own runs (docs/reports.md)."""
 import ctypes
 import hashlib
 import json
@@ -16,8 +16,8 @@ SUMS = ("data", "forward", "backward", "comm", "optimizer", "total", "samples")
 
 
 class RunFiles:
-    """Of one rank. `about` says what is known of the program: world, backend, model, bytes, half (it uses 16-bit
-    numbers), threads."""
+    """The files of one rank. `about` describes the program: world (size), backend, model, bytes (of the gradients),
+    half (it uses a 16-bit dtype), threads."""
 
     def __init__(self, folder, rank, about):
         self.folder, self.rank, self.about = folder, rank, about
@@ -53,7 +53,7 @@ class RunFiles:
         self.flushed = time.monotonic()
 
     def end(self):
-        """The program has ended, or has left its process group; more steps may follow."""
+        """Called when the program ends or destroys its process group. More steps may follow."""
         self.flush()
         if self.rank == 0:
             self.write_config()
@@ -65,7 +65,7 @@ class RunFiles:
         os.replace(self.path(name + ".new"), self.path(name))
 
     def write_environment(self):
-        """`ddprun compare` has written what it knows of the host."""
+        """Adds to environment.json, in which `ddprun compare` has described the host."""
         known = {}
         if os.path.exists(self.path("environment.json")):
             with open(self.path("environment.json")) as file:
@@ -82,7 +82,7 @@ class RunFiles:
         return max(1, round(self.sums["samples"] / max(1, self.count)))
 
     def write_config(self):
-        """What tools compare between runs. JSON's strings are TOML's."""
+        """The values that tools compare between runs. A string in JSON is also one in TOML."""
         name = re.sub(r"-\d{8}-\d{6}(-\d+)?$", "", os.path.basename(os.path.abspath(self.folder)))
         tables = {
             "experiment": {"name": name},
@@ -117,7 +117,7 @@ class RunFiles:
 
 
 def write_cause(folder, text):
-    """Why the program failed. The first rank to fail says it."""
+    """Writes why the program failed. Only the first failed rank writes the file."""
     try:
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, "failure.txt"), "x") as file:

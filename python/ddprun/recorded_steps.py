@@ -1,4 +1,4 @@
-"""Divides the time of a process into training steps and their parts. docs/comparing.md says how each part is defined."""
+"""Divides the time of a process into training steps and their parts. docs/comparing.md defines the parts."""
 import atexit
 import multiprocessing.util
 import os
@@ -11,13 +11,13 @@ import torch
 from .record_files import RunFiles, digest_of
 
 now = time.perf_counter
-WATCH = 0.5  # seconds between two looks at the parent
+WATCH = 0.5  # seconds between two checks of the parent process
 
 
 class Recording:
-    """The steps of one process. Each event ends a part of a step, so the parts and the rest add up to the step. A step
-    goes from the end of an optimizer's step to the end of the next; it is written when the next one has begun, because
-    several optimizers may belong to it."""
+    """The steps of one process. A step lasts from the end of one optimizer.step() to the end of the next. Each event
+    ends a part of the step, so the parts and the rest add up to the step. A step is written when the next one begins,
+    because it may have several optimizers. Times are in seconds."""
 
     def __init__(self, folder, parity_steps):
         self.folder, self.parity_steps = folder, parity_steps
@@ -49,7 +49,7 @@ class Recording:
     # --- the clock
 
     def mark(self, part):
-        """The time since the last event belongs to this part; None: to the rest of the step."""
+        """Adds the time since the last event to this part of the step; None: to the rest of the step."""
         time_now = now()
         if part is not None and self.last is not None:
             self.parts[part] += time_now - self.last
@@ -58,13 +58,13 @@ class Recording:
             self.begin = time_now
 
     def leave_out(self):
-        """The time since the last event belongs to no step."""
+        """Excludes the time since the last event from all steps."""
         time_now = now()
         self.begin += time_now - self.last
         self.last = time_now
 
     def begin_next(self):
-        """Something of the next step begins: writes the one that has ended."""
+        """The next step begins: writes the step that has ended."""
         if not self.ended:
             return
         self.ended = False
@@ -189,7 +189,7 @@ class Recording:
         self.files.step(record)
 
     def close(self):
-        """At the end of the program, or of its process group."""
+        """Called when the program ends or destroys its process group."""
         if self.ended:
             self.begin_next()
         if self.files is not None:
@@ -205,8 +205,8 @@ def tensors_in(value):
 
 
 def watch_parent():
-    """No rank outlives the program that started it: torchrun's ranks are no children of `ddprun compare`, and go on
-    if torchrun is killed."""
+    """Ends this process when its parent ends. If torchrun is killed, its ranks would continue, and `ddprun compare`
+    cannot end them, because they are not its children."""
     parent = os.getppid()
 
     def watch():

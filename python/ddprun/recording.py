@@ -1,7 +1,7 @@
-"""Records the training steps of a PyTorch program that was not changed for it, and chooses its backend.
+"""Records the training steps of an unchanged PyTorch program, and selects its backend.
 
-`ddprun compare` puts this into the processes of a program (inject/sitecustomize.py). DDPRUN_RECORD names the run folder.
-DDPRUN_TORCH_BACKEND names the backend of torch.distributed.init_process_group."""
+`ddprun compare` loads this module into the processes of a program (inject/sitecustomize.py). DDPRUN_RECORD is the run
+folder. DDPRUN_TORCH_BACKEND is the backend that torch.distributed.init_process_group gets."""
 import functools
 import os
 import sys
@@ -13,12 +13,13 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from .record_files import write_cause
 from .recorded_steps import Recording
 
-recording = None  # this process's; None: it does not record
+recording = None  # of this process; None: it is not recorded
 
 
 def log(*, loss=None, samples=None):
-    """The loss of this rank's part of the step (a number, or a tensor with one value), and its number of samples. The
-    program may call it between forward and the next step's forward. Without a recording it does nothing."""
+    """Records the loss of this rank in the current step (a number, or a tensor with one element), and the number of
+    samples of this rank. Call it after forward, before the next step's forward. Does nothing if the program is not
+    recorded."""
     if recording is None:
         return
     if loss is not None:
@@ -28,7 +29,8 @@ def log(*, loss=None, samples=None):
 
 
 def chosen_backend(name, asked):
-    """What init_process_group gets instead of `asked`, so that the program's device has the backend `name`."""
+    """The argument of init_process_group instead of `asked`, so that the program's device uses the backend `name`.
+    Raises RuntimeError if it cannot."""
     place = f"ddprun: DDPRUN_TORCH_BACKEND={name}: "
     if name.startswith("ddprun_"):
         try:
@@ -52,13 +54,13 @@ def chosen_backend(name, asked):
 
 
 def wrap(owner, name, make):
-    """Replaces owner.name by make(owner.name)."""
+    """Replaces the function owner.name by make(owner.name)."""
     original = getattr(owner, name)
     setattr(owner, name, functools.wraps(original)(make(original)))
 
 
 def wrap_everywhere(name, make):
-    """The same for a function of torch.distributed, in all of its modules that have imported it."""
+    """The same for a function of torch.distributed, in all modules of PyTorch that have imported it."""
     original = getattr(torch.distributed, name)
     made = functools.wraps(original)(make(original))
     for module in list(sys.modules.values()):
@@ -108,7 +110,7 @@ def wrap_training():
 
     def backward(original):
         def timed_backward(tensors, *args, **kwargs):
-            if recording.depth > 0:  # a checkpoint of activations runs backward within backward
+            if recording.depth > 0:  # activation checkpointing runs backward within backward
                 return original(tensors, *args, **kwargs)
             recording.depth += 1
             handle = recording.backward_begins(tensors)
@@ -138,7 +140,7 @@ def note_failures(folder):
 
 
 def install():
-    """Once in a process, after `import torch`."""
+    """Call it once in a process, after `import torch`."""
     folder = os.environ.get("DDPRUN_RECORD")
     wrap_process_group()
     if not folder:

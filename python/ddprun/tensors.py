@@ -1,4 +1,4 @@
-"""What the library has to know about a tensor: its memory, the number of its dtype, and of a ReduceOp."""
+"""What the library needs of a tensor and a ReduceOp: the kind of memory, and the numbers of dtype and operation."""
 import ctypes
 
 import torch
@@ -8,7 +8,7 @@ from . import library
 
 _DTYPES = {torch.float16: 0, torch.bfloat16: 1, torch.float32: 2, torch.float64: 3, torch.int8: 4, torch.int16: 5,
            torch.int32: 6, torch.int64: 7, torch.uint8: 8}
-BYTES = _DTYPES[torch.uint8]  # to move numbers of any dtype
+BYTES = _DTYPES[torch.uint8]  # to copy elements of any dtype
 _OPS = {dist.ReduceOp.SUM: library.SUM, dist.ReduceOp.MIN: library.MIN, dist.ReduceOp.MAX: library.MAX,
         dist.ReduceOp.PRODUCT: library.PRODUCT, dist.ReduceOp.AVG: library.AVG}
 _CALL_SIZE = ctypes.sizeof(library.Collective)
@@ -44,7 +44,7 @@ def op_of(op):
 
 
 def number_of(tensor, op):
-    """(dtype, op) for a reduction."""
+    """The library's (dtype, op) for a reduction."""
     if tensor.dtype == torch.bool and op in _BOOL_OPS:
         return BYTES, _BOOL_OPS[op]
     if tensor.dtype not in _DTYPES:
@@ -63,7 +63,8 @@ def stream_of(memory):
 
 
 def table_of(calls, memory):
-    """The library's form of `calls`: (send, recv, count, dtype, op, root) of each collective."""
+    """`calls` as an array of structs of the library. Each call is (send, recv, count, dtype, op, root): send and recv
+    are tensors or None, and count is in elements of dtype."""
     table = (library.Collective * len(calls))()
     for at, (send, recv, count, dtype, op, root) in zip(table, calls):
         at.struct_size, at.dtype, at.op, at.root, at.memory, at.count = _CALL_SIZE, dtype, op, root, memory, count

@@ -1,4 +1,4 @@
-"""A collective that has been started, as torch.distributed's Work."""
+"""Collectives that have been started, as Work objects of torch.distributed."""
 import contextlib
 import ctypes
 import functools
@@ -19,7 +19,7 @@ _awaited = {}  # by the id that the library passes back: the works that have a F
 
 
 def error_of(failure):
-    """The exception of torch.distributed for a failure of the library."""
+    """The exception of torch.distributed for a library.Failure."""
     lost = failure.status in (library.TIMEOUT, library.PEER_LOST)
     return (dist.DistNetworkError if lost else dist.DistBackendError)(str(failure))
 
@@ -28,14 +28,14 @@ _known = threading.local()
 
 
 def _keep_thread_state():
-    """Python makes a thread state for each call of a thread of C, which takes 20 us. An Ensure without a Release keeps
-    the first one, as long as the thread lives."""
+    """When a thread of C calls Python, Python creates a thread state, which takes 20 us. An Ensure without a Release
+    keeps this state until the thread ends."""
     if not hasattr(_known, "kept"):
         _known.kept = ctypes.pythonapi.PyGILState_Ensure()
 
 
 def named(method):
-    """A wrong argument is an error that names the backend and the rank."""
+    """Adds the backend and the rank to the message of a TypeError or ValueError."""
     @functools.wraps(method)
     def checked(self, *arguments, **options):
         try:
@@ -50,9 +50,9 @@ def named(method):
 
 
 def profiled(name):
-    """An event of PyTorch's profiler, if it runs, for what this thread does. Not until the collective has ended: an event
-    that is open when the profiler stops, or that another thread ends at that time, ends the process by a signal. With
-    Gloo's backend this can happen."""
+    """If PyTorch's profiler runs, an event for the start of a collective in this thread. It does not last until the
+    collective ends: the process may abort if the event is open when the profiler stops, or if another thread ends it at
+    that time. This can happen with PyTorch's Gloo."""
     return torch.autograd.profiler.record_function(name) if torch.autograd._profiler_enabled() else contextlib.nullcontext()
 
 
@@ -65,12 +65,12 @@ def _on_end(number):
 
 
 def seconds_of(timeout):
-    """None: no limit."""
+    """The seconds of a timedelta; None: no limit."""
     return timeout.total_seconds() if timeout is not None and timeout.total_seconds() > 0 else None
 
 
 class StartedWork(_Work):
-    """What the works of this package have in common. `tensors` are its results, and what it needs in memory."""
+    """The base class of the works of this package. `tensors`: the results, which it keeps alive."""
 
     def __init__(self, tensors):
         super().__init__()
@@ -79,7 +79,7 @@ class StartedWork(_Work):
         self._begun = self._future = None
 
     def _make_future(self):
-        """It ends when self._begun does."""
+        """Creates the Future, which completes when self._begun does."""
         self._begun = torch.futures.Future()
         # A Future of Python holds an exception as a value; only one that a callback raises is an error in C++.
         self._future = self._begun.then(self._value)
@@ -104,7 +104,7 @@ class StartedWork(_Work):
 
 
 class Work(StartedWork):
-    """Collectives. `finish` moves the results to where the caller wants them, once the collective has ended well."""
+    """Collectives. `finish` copies the results to the output tensors after the collective has succeeded."""
 
     def __init__(self, handle, tensors, finish=None, on_end=None):
         super().__init__(tensors)
@@ -115,7 +115,7 @@ class Work(StartedWork):
         self._ended = False
 
     def _end(self):
-        """The work has ended: finish it, once, in whatever thread comes first."""
+        """Called when the work has ended, by any thread. The first call finishes it."""
         with self._lock:
             if self._ended:
                 return
@@ -165,6 +165,6 @@ class Work(StartedWork):
         self._begun.set_result(None)
 
     def __del__(self):
-        # Nothing of the library uses it any more: the group keeps a work until it has ended.
+        # The library no longer uses it: the group keeps a reference to this object until the work has ended.
         if library is not None and self._handle is not None:
             library.release(self._handle)

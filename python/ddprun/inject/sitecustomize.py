@@ -1,6 +1,6 @@
-"""Python imports this file at its start, if PYTHONPATH names its folder: `ddprun compare` does that for the programs
-that it starts. Without DDPRUN_RECORD and DDPRUN_TORCH_BACKEND, and in a process that never imports Torch, it does
-nothing else than to let the sitecustomize run that it hides."""
+"""Python imports this file at start-up, if its folder is in PYTHONPATH. `ddprun compare` adds the folder for the
+programs that it starts. Without DDPRUN_RECORD and DDPRUN_TORCH_BACKEND, or if the process never imports PyTorch, this
+file only runs the other sitecustomize that it hides."""
 import os
 import sys
 
@@ -8,7 +8,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class WhenTorchIsThere:
-    """Installs the recording as soon as `import torch` has ended. No module is imported before that."""
+    """Installs the recording when `import torch` has ended. Before that, it imports no module."""
 
     def find_spec(self, name, path=None, target=None):
         if name != "torch":
@@ -31,7 +31,7 @@ class WhenTorchIsThere:
 
 
 def load(name):
-    """The module ddprun.NAME, without the package around it: that one would load ddprun's backends."""
+    """Loads the module ddprun.NAME without the package ddprun, which would load ddprun's backends."""
     full = "ddprun." + name
     if full in sys.modules:
         return sys.modules[full]
