@@ -30,6 +30,7 @@ grep -q '^Usage: ddprun bench' "$box/help" || fail "ddprun bench --help said: $(
 grep -q '"bench:--datatype"' "$prefix/share/bash-completion/completions/ddprun" || fail "the completion does not know bench"
 for page in ddprun ddprun-validate ddprun-bench ddprun-completion; do
   file=$prefix/share/man/man1/$page.1
+  [[ $page != ddprun-bench ]] || grep -qx 'The rank that broadcasts.' "$file" || fail "$file does not describe --root"
   [[ $(grep -c '^\.SH \(NAME\|SYNOPSIS\|OPTIONS\)$' "$file") == 3 ]] || fail "$file: $(<"$file")"
 done
 "$prefix/bin/ddprun" plugins >"$box/plugins"

@@ -60,6 +60,8 @@ expect "ddprun new --language ru" rust
 expect "ddprun completion fi" fish
 expect "ddprun --config qu" quick.toml
 expect "ddprun launch -n 2 qu" quick.toml
+# Its names are so long that one blank stands before the description.
+[[ $shell == bash ]] || grep -q 'The rank that broadcasts' completion || { echo "$shell: bench --root is not described"; exit 1; }
 
 for wrong in "" tcsh "bash zsh"; do
   # shellcheck disable=SC2086 # several words
