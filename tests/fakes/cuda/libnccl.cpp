@@ -31,6 +31,7 @@ namespace {
 
 using ddprun::testing::Fake;
 using Texts = std::vector<std::string>;
+using Blocks = std::vector<nccl::Block>;
 
 Fake& fake() {
   return *ddprun_fake();
@@ -40,7 +41,7 @@ Fake& fake() {
 struct Group {
   ncclComm_t comm = nullptr;  // of its calls
   cudaStream_t stream = nullptr;
-  std::vector<nccl::Block> sent{}, received{};
+  Blocks sent{}, received{};
 };
 thread_local Group group;
 
@@ -98,23 +99,22 @@ auto writing(const Part& part) {
   return [part](const std::string& result) { std::memcpy(part.recv, result.data(), result.size()); };
 }
 
-// Queues it on the stream. Throws Race.
-void queue(const std::string& name, const ncclComm& comm, gpu::Stream stream, const Part& part, nccl::Rule rule) {
+gpu::Stream stream_of(cudaStream_t stream) {
+  return gpu::stream_of(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(stream)), gpu::current_device());
+}
+
+// Work on the stream that reads and writes these blocks. Throws Race.
+auto queue_work(const std::string& name, gpu::Stream stream, const Blocks& reads, const Blocks& writes) {
   const auto work = gpu::queue_work(stream);
   gpu::note(gpu::name_of(stream) + " " + name);
   try {
-    gpu::access(stream, part.send, part.sent, false, name);
-    gpu::access(stream, part.recv, part.received, true, name);
+    for (const auto& block : reads) gpu::access(stream, block.data, block.bytes, false, name);
+    for (const auto& block : writes) gpu::access(stream, block.data, block.bytes, true, name);
   } catch (...) {
     gpu::finish(work);
     throw;
   }
-  const auto read_in_turn = [work, part] {
-    gpu::wait_for_turn(work);
-    return read(part);
-  };
-  comm.peers->queue(
-      nccl::Collective{name, read_in_turn, std::move(rule), writing(part), [work] { gpu::finish(work); }});
+  return work;
 }
 
 // The collective ncclX, with X in `name`. `op`: or the root.
@@ -122,9 +122,15 @@ ncclResult_t collective(const char* name, size_t count, ncclDataType_t type, int
                         cudaStream_t stream, const Part& part, nccl::Rule rule) try {
   const ncclResult_t result = call(std::string("nccl") + name, of(count, type, op, stream), comm);
   if (comm->peers == nullptr || (result != ncclSuccess && result != ncclInProgress)) return result;
-  const auto handle = static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(stream));
-  queue(std::string(name) + " " + std::to_string(count * nccl::size_of(type)) + " bytes", *comm,
-        gpu::stream_of(handle, gpu::current_device()), part, std::move(rule));
+  const std::string named = std::string(name) + " " + std::to_string(count * nccl::size_of(type)) + " bytes";
+  const auto work = queue_work(named, stream_of(stream), {{const_cast<void*>(part.send), part.sent, comm->rank}},
+                               {{part.recv, part.received, comm->rank}});
+  const auto read_in_turn = [work, part] {
+    gpu::wait_for_turn(work);
+    return read(part);
+  };
+  comm->peers->queue(
+      nccl::Collective{named, read_in_turn, std::move(rule), writing(part), [work] { gpu::finish(work); }});
   return result;
 } catch (const gpu::Race& race) {
   return failed(ncclUnhandledCudaError, race.what());
@@ -132,18 +138,7 @@ ncclResult_t collective(const char* name, size_t count, ncclDataType_t type, int
 
 // Queues the thread's group on its stream. Throws Race.
 void queue_group() {
-  const std::string name = "Exchange";
-  const auto handle = static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(group.stream));
-  const auto stream = gpu::stream_of(handle, gpu::current_device());
-  const auto work = gpu::queue_work(stream);
-  gpu::note(gpu::name_of(stream) + " " + name);
-  try {
-    for (const auto& block : group.sent) gpu::access(stream, block.data, block.bytes, false, name);
-    for (const auto& block : group.received) gpu::access(stream, block.data, block.bytes, true, name);
-  } catch (...) {
-    gpu::finish(work);
-    throw;
-  }
+  const auto work = queue_work("Exchange", stream_of(group.stream), group.sent, group.received);
   group.comm->peers->queue(
       nccl::Exchange{[work] { gpu::wait_for_turn(work); }, group.sent, group.received, [work] { gpu::finish(work); }});
 }
