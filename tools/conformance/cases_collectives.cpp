@@ -220,10 +220,10 @@ class Collectives {
     add("from all to one rank", [=](int from, int to) { return to == last ? number(from, to) * 1'009 : 0; });
     add("from one rank to all", [=](int from, int to) { return from == last ? number(from, to) * 1'009 : 0; });
     add("from one rank to another", [=](int from, int to) { return from == 0 && to == last ? 20'011 : 0; });
-    add(
-        "of large blocks", [=](int from, int to) { return 1'300'021 + number(from, to); }, 1);
-    add(
-        "of large blocks one way", [](int from, int to) { return from < to ? 1'200'007 : 5; }, 1);
+    const auto large = [=](int from, int to) { return 1'300'021 + number(from, to); };
+    const auto large_one_way = [](int from, int to) { return from < to ? 1'200'007 : 5; };
+    add("of large blocks", large, 1);
+    add("of large blocks one way", large_one_way, 1);
     if (size_ == 1) return;
     cases_.push_back({"exchange auto", "exchange auto of a rank that has no data", waits_for_nobody, kOwnWorld});
   }
