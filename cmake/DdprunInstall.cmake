@@ -1,9 +1,8 @@
 # What `cmake --install` puts into a prefix, and what `find_package(ddprun)` finds there: bin/ddprun, bin/ddprun-<tool>,
 # libexec/ (programs that tools start), lib/libddprun.so, lib/libddprun_c.so, lib/libddprun_sdk.a (which plugins link),
-# lib/ddprun/python/ (a folder for PYTHONPATH),
-# lib/ddprun/v1/ (the plugins), share/ddprun/ (files that
-# draw reports, templates of plugins), include/ddprun/, lib/cmake/ddprun/, lib/pkgconfig/, share/doc/ddprun/, share/man/ and
-# the completions of shells. All paths between them are relative; only Torch's folder is absolute.
+# lib/ddprun/python/ (a folder for PYTHONPATH), lib/ddprun/v1/ (the plugins), share/ddprun/ (files that draw reports,
+# templates of plugins), include/ddprun/, lib/cmake/ddprun/, lib/pkgconfig/, share/doc/ddprun/, share/man/ and the
+# completions of shells. All paths between them are relative; only Torch's folder is absolute.
 # Included last, because it needs all targets.
 include(CMakePackageConfigHelpers)
 set(package lib/cmake/ddprun)
@@ -25,10 +24,8 @@ foreach(target ddprun libddprun ddprun_c)
 endforeach()
 if(TARGET ddprun-engine)
   install(TARGETS ddprun-engine RUNTIME DESTINATION libexec)
-endif()
-# The build folder has the layout of the prefix, so it uses the same run paths. (CMake would add an empty entry to the
-# build's run paths, which means the current folder.)
-if(TARGET ddprun-engine)
+  # The build folder has the layout of the prefix, so it uses the same run paths. (CMake would add an empty entry to the
+  # build's run paths, which means the current folder.)
   set_target_properties(ddprun-engine libddprun PROPERTIES INSTALL_RPATH "$ORIGIN/../lib;${DDPRUN_TORCH_LIB}"
                                                     BUILD_WITH_INSTALL_RPATH ON)
 endif()

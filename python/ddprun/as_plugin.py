@@ -1,8 +1,8 @@
 """A backend of torch.distributed as a communication plugin of ddprun: the functions of ddprun/plugin/comm_plugin.h.
 
-The plugin python/comm_c10d runs this file in its own Python interpreter, without the rest of the package, and calls
-fill(). The file adds as little as possible, so that `ddprun conformance` tests the backend (docs/pytorch.md has the
-exceptions).
+The plugin python/comm_c10d runs this file in its own Python interpreter, with abi.py but without the rest of the
+package, and calls fill(). The file adds as little as possible, so that `ddprun conformance` tests the backend
+(docs/pytorch.md has the exceptions).
 """
 import ctypes
 import functools
