@@ -11,6 +11,7 @@ foreach(page IN LISTS pages)
   string(REPLACE "](docs/" "](" text "${text}")
   string(REPLACE "](../core/include/" "](../../../include/" text "${text}")
   string(REPLACE "](../examples/" "](examples/" text "${text}")
+  string(REPLACE "](../README.md" "](README.md" text "${text}")
   string(REGEX REPLACE "\\[([^]]*)\\]\\((CONTRIBUTING|configs/|history/|${developers}|\\.\\./(bench|core|plugins|tests|tools))[^)]*\\)"
                        "\\1" text "${text}")
   cmake_path(GET page FILENAME name)
