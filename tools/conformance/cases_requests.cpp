@@ -29,6 +29,7 @@ void returns_buffers(Context& context) {
                     std::string(name_of(what.kind)) + ": ");
     }
   }
+  context.ranks().meet();  // a rank may be done while others still exchange
 }
 
 // After the call the ddprun_collective is the caller's again. It then shows other buffers, which nothing may write.
@@ -63,6 +64,7 @@ void only_reads_send(Context& context) {
           start(context.shared(), what, context.memory().call(send.data(), recv.data(), count, what.dtype, what.op)));
     }
   }
+  context.ranks().meet();  // as above
 }
 
 // The plugin knows the size of each struct, and so where it ends.
