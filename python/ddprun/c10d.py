@@ -8,7 +8,7 @@ import weakref
 import torch
 import torch.distributed as dist
 
-from . import interrupts, library
+from . import callbacks, interrupts, library
 from .collectives import Collectives
 from .meeting import Meeting
 from .options import Options
@@ -47,6 +47,7 @@ def _make(name, torch_name, given, pg_options):
 def _close_all():
     for group in list(_groups):
         group.shutdown()
+    callbacks.finish(1)
     library.finish()
 
 

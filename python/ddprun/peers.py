@@ -9,7 +9,7 @@ import threading
 
 import torch.distributed as dist
 
-from . import library
+from . import callbacks, library
 from .meeting import Meeting
 from .work import SLICE_MS, StartedWork, error_of, seconds_of
 
@@ -26,7 +26,7 @@ class PeerWork(StartedWork):
     def end(self, error=None):
         self._error = error
         self._ended.set()
-        self._begun.set_result(None)
+        callbacks.run(self._begun.set_result, None)
 
     def wait(self, timeout=None):
         seconds = seconds_of(timeout)

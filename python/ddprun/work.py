@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import Work as _Work
 
-from . import library
+from . import callbacks, library
 
 # How long a wait stays in the library before Python looks for signals, such as Ctrl-C.
 SLICE_MS = 100
@@ -61,7 +61,7 @@ def _on_end(number):
     _keep_thread_state()
     work = _awaited.pop(number, None)
     if work is not None:
-        work._complete_future()
+        callbacks.run(work._complete_future)
 
 
 def seconds_of(timeout):

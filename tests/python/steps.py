@@ -136,6 +136,36 @@ def training(backend):
     return body
 
 
+def callbacks(backend):
+    """A Future's callbacks wait for a collective, whose callback waits for another one."""
+    def body(rank):
+        rank.join(backend)
+
+        def sums(level):
+            work = dist.all_reduce(torch.ones(3), async_op=True)
+            if level == 0:
+                return work.get_future().wait()[0]
+            return work.get_future().then(lambda earlier: earlier.wait()[0] + sums(level - 1)).wait()
+
+        same(sums(4), torch.full((3,), 10.0))
+
+        first, last = (dist.all_reduce(torch.ones(1), async_op=True).get_future() for _ in range(2))
+        same(first.then(lambda ended: ended.wait()[0] + last.wait()[0]).wait(), torch.full((1,), 4.0))
+
+        received = torch.zeros(1)
+        other = 1 - rank.number
+        sent = dist.isend(torch.ones(1), other)
+        both = dist.irecv(torch.zeros(1), other).get_future().then(lambda _: dist.irecv(received, other).wait())
+        dist.send(torch.full((1,), 5.0), other)
+        both.wait()
+        sent.wait()
+        same(received, torch.full((1,), 5.0))
+        dist.barrier()
+        return "ok"
+
+    return body
+
+
 def profiler(rank):
     """The profiler stops while a collective runs. An event that is open then, or that another thread ends, can end the
     process by a signal."""

@@ -65,6 +65,11 @@ class Collectives(Case):
     def test_profiler(self):
         self.all_of(ranks.run(steps.profiler), "ok")
 
+    def test_a_callback_waits_for_other_collectives(self):
+        for plugin in PLUGINS:
+            with self.subTest(plugin=plugin):
+                self.all_of(ranks.run(steps.callbacks("ddprun_" + plugin), deadline=60), "ok")
+
     def test_works_that_nobody_waits_for_are_freed(self):
         def body(rank):
             rank.join("ddprun_shm")

@@ -16,7 +16,7 @@ try:
 except ImportError as error:
     print(f"skipped: {error}: set DDPRUN_PYTHON to a Python with torch")
     sys.exit(77)
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
@@ -52,6 +52,14 @@ def with_hook(hook):
         return digest(model.parameters())
 
     return run
+
+
+def power_sgd():
+    """With one bucket: its callbacks start collectives, and only in backward's order if it has no bucket more to start."""
+    model = DistributedDataParallel(net())
+    model.register_comm_hook(powerSGD_hook.PowerSGDState(None, 2, start_powerSGD_iter=3), powerSGD_hook.powerSGD_hook)
+    train(model, torch.optim.SGD(model.parameters(), 0.1), steps=8)
+    return digest(model.parameters())
 
 
 def zero():
@@ -92,6 +100,7 @@ FEATURES = {
     "hook allreduce": with_hook(default_hooks.allreduce_hook),
     "hook fp16": with_hook(default_hooks.fp16_compress_hook),
     "hook bf16": with_hook(default_hooks.bf16_compress_hook),
+    "hook PowerSGD": power_sgd,
     "ZeroRedundancyOptimizer": zero,
     "FullyShardedDataParallel": fsdp,
     "fully_shard": fsdp2,
