@@ -1,8 +1,12 @@
 """The collectives of a group. They have the arguments of the functions of the same names in c10d::ProcessGroup."""
+
+import functools
+
 import torch
 
 from . import library
-from .tensors import BYTES, check_same_dtype, memory_of_all, number_of, op_of, stream_of, table_of
+from .tensors import (BYTES, check_same_dtype, is_integer_on_host, memory_of_all, number_of, op_of, stream_of,
+                      table_of)
 from .work import named
 
 _NAMES = {library.ALLREDUCE: "all_reduce", library.BROADCAST: "broadcast", library.ALLGATHER: "all_gather",
@@ -24,8 +28,15 @@ class Collectives:
     @named
     def allreduce(self, tensors, opts=None):
         op = op_of(opts.reduceOp) if opts is not None else library.SUM
+        finish = None
+        if op == library.AVG and all(is_integer_on_host(tensor) for tensor in tensors):  # the plugins average floats only
+            op, finish = library.SUM, functools.partial(self._divide, tensors)
         calls = [(tensor, tensor, tensor.numel(), *number_of(tensor, op), 0) for tensor in tensors]
-        return self._start(library.ALLREDUCE, calls, tensors)
+        return self._start(library.ALLREDUCE, calls, tensors, finish)
+
+    def _divide(self, tensors):
+        for tensor in tensors:
+            tensor.div_(self._size, rounding_mode="trunc")
 
     allreduce_coalesced = allreduce
 

@@ -11,6 +11,7 @@ _DTYPES = {torch.float16: 0, torch.bfloat16: 1, torch.float32: 2, torch.float64:
 BYTES = _DTYPES[torch.uint8]  # to copy elements of any dtype
 _OPS = {dist.ReduceOp.SUM: library.SUM, dist.ReduceOp.MIN: library.MIN, dist.ReduceOp.MAX: library.MAX,
         dist.ReduceOp.PRODUCT: library.PRODUCT, dist.ReduceOp.AVG: library.AVG}
+_INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 _CALL_SIZE = ctypes.sizeof(library.Collective)
 # `or` and `and` of the bytes 0 and 1
 _BOOL_OPS = {library.SUM: library.MAX, library.MAX: library.MAX, library.PRODUCT: library.MIN, library.MIN: library.MIN}
@@ -50,6 +51,10 @@ def number_of(tensor, op):
     if tensor.dtype not in _DTYPES:
         raise TypeError(f"reductions of {tensor.dtype} are not supported: convert the tensor first")
     return _DTYPES[tensor.dtype], op
+
+
+def is_integer_on_host(tensor):
+    return tensor.device.type == "cpu" and tensor.dtype in _INTEGERS
 
 
 def check_same_dtype(what, *tensors):

@@ -25,6 +25,13 @@ def reductions(rank, count):
         tensor = torch.tensor([float(rank)])
         dist.all_reduce(tensor, op)
         same(tensor, [expected])
+    for dtype in (torch.int8, torch.int64, torch.uint8):
+        whole = torch.tensor([rank + 10, 3], dtype=dtype)
+        dist.all_reduce(whole, dist.ReduceOp.AVG)
+        same(whole, [10 + total // count, 3])
+    signed = torch.tensor([-1 if rank == 0 else 0])
+    dist.all_reduce(signed, dist.ReduceOp.AVG)
+    same(signed, [0])  # towards 0, as NCCL does it
     flags = torch.tensor([rank == 0, False, True])
     dist.all_reduce(flags)
     same(flags, [True, False, True])
