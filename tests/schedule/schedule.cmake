@@ -12,7 +12,7 @@ takes(4
   ddp_split e2e_cifar e2e_clusters e2e_dp e2e_learning e2e_model e2e_torchrun e2e_ucx_gpu example_pytorch
   example_tune_optuna examples examples_library gpu_checks_fake_gpu gpu_run headers image_folder_parity image_parity install
   launch_torchrun page_writing_a_backend page_writing_a_model parity_mnist parity_resnet18 parity_three_ranks
-  parity_two_ranks shm)
+  parity_two_ranks python_accelerate python_lightning shm)
 takes(2
   bench bench_peers checkpoint_parity comm_ucx conformance_gloo_hosts conformance_gloo_processes
   conformance_gloo_threads conformance_good_threads conformance_nccl_fake_gpu_processes
