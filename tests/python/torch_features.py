@@ -55,7 +55,7 @@ def with_hook(hook):
 
 
 def power_sgd():
-    """With one bucket: its callbacks start collectives, and only in backward's order if it has no bucket more to start."""
+    """One bucket: with more, the order in which its callbacks start collectives would differ between the ranks."""
     model = DistributedDataParallel(net())
     model.register_comm_hook(powerSGD_hook.PowerSGDState(None, 2, start_powerSGD_iter=3), powerSGD_hook.powerSGD_hook)
     train(model, torch.optim.SGD(model.parameters(), 0.1), steps=8)
