@@ -1,18 +1,6 @@
 // ddprun/amp.hpp: automatic mixed precision (Micikevicius et al. 2018, "Mixed Precision Training"), as torch.autocast
 // and torch.amp.GradScaler in Python.
-//
-//   ddprun::GradScaler scaler;
-//   for (...) {
-//     optimizer.zero_grad();
-//     torch::Tensor loss;
-//     {
-//       const ddprun::Autocast autocast(torch::kCPU, torch::kFloat16);
-//       loss = torch::nll_loss(net.forward(batch.data), batch.target);
-//     }
-//     scaler.scale(loss).backward();
-//     scaler.step(optimizer);   // skips the step if a gradient has overflowed
-//     scaler.update();
-//   }
+// docs/library.md has an example.
 #pragma once
 
 #include <torch/torch.h>

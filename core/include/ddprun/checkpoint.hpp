@@ -1,9 +1,6 @@
 // ddprun/checkpoint.hpp: save and load a module, its optimizer and numbers of yours, for programs with a training loop
 // of their own.
 //
-//   ddprun::save_checkpoint("last.safetensors", *net, adam, group, {{"epoch", epoch}});
-//   const int epoch = ddprun::load_checkpoint("last.safetensors", *net, adam, group).at("epoch");
-//
 // A checkpoint is one safetensors file (https://github.com/huggingface/safetensors). It holds the parameters and
 // buffers under the names of PyTorch's state_dict, and with an optimizer also its state, as
 // "optimizer.<parameter>.exp_avg" and so on, and its learning rates. A file without an optimizer is what

@@ -1,20 +1,6 @@
 // ddprun/ddp.hpp: DistributedDataParallel for programs with a training loop of their own, with the names and the
 // meaning of PyTorch's (Li et al. 2020, "PyTorch Distributed: Experiences on Accelerating Data Parallel Training").
-//
-//   ddprun::Group group = ddprun::init();
-//   auto net = std::make_shared<Net>();
-//   ddprun::DistributedDataParallel ddp(*net, group);
-//   torch::optim::SGD sgd(net->parameters(), 0.01);
-//   ddprun::DistributedSampler sampler(size, group);
-//   for (int epoch = 0; epoch < epochs; ++epoch) {
-//     sampler.set_epoch(epoch);
-//     auto loader = torch::data::make_data_loader(dataset, sampler, 64);      // 64 samples on each rank
-//     for (auto& batch : *loader) {
-//       sgd.zero_grad();
-//       torch::nll_loss(net->forward(batch.data), batch.target).backward();   // returns with averaged gradients
-//       sgd.step();
-//     }
-//   }
+// docs/library.md has examples.
 #pragma once
 
 #include <torch/torch.h>

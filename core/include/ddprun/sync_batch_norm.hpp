@@ -1,7 +1,4 @@
 // ddprun/sync_batch_norm.hpp: BatchNorm over the batch of all ranks, as PyTorch's SyncBatchNorm.
-//
-//   ddprun::convert_sync_batchnorm(*net, group);                 // before or after to(device)
-//   ddprun::DistributedDataParallel ddp(*net, group);
 #pragma once
 
 #include <torch/torch.h>

@@ -1,10 +1,5 @@
 // ddprun/zero.hpp: ZeroRedundancyOptimizer, ZeRO stage 1 (Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward
 // Training Trillion Parameter Models"), with the names and the partition of PyTorch's.
-//
-//   ddprun::DistributedDataParallel ddp(net, group);
-//   ddprun::ZeroRedundancyOptimizer<torch::optim::Adam> adam(net.parameters(), torch::optim::AdamOptions(1e-3), group);
-//   ...
-//   adam.step();
 #pragma once
 
 #include <torch/torch.h>

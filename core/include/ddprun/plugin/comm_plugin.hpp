@@ -1,15 +1,5 @@
 // ddprun/plugin/comm_plugin.hpp: a communication backend as a C++ class. No torch. Authors who prefer C
-// fill the table of comm_plugin.h by hand and need nothing of this header.
-//
-//   class MyBackend : public ddprun::CommBackend {
-//    public:
-//     explicit MyBackend(const ddprun::Host& host);  // joins all ranks; throws ddprun::CommError
-//     ddprun::Work allreduce(const ddprun::Collective& call) override;
-//     ...
-//   };
-//   constexpr ddprun_comm_algorithm kAlgorithms[] = {ddprun::algorithm("ring", ddprun::kAllDtypes, ddprun::kAllOps)};
-//   constexpr ddprun::CommPluginInfo kInfo = {"mine", "1.0", "", DDPRUN_CAP_HOST | DDPRUN_CAP_BLOCKING, kAlgorithms};
-//   DDPRUN_COMM_PLUGIN(MyBackend, kInfo);
+// fill the table of comm_plugin.h by hand and need nothing of this header. docs/writing-a-backend.md has an example.
 //
 // Build it as a shared library libddprun_comm_mine.so that exports nothing but the entry (-fvisibility=hidden and a
 // version script). The class need not check the arguments of a collective: ddprun has done so before it calls the

@@ -1,12 +1,5 @@
 // ddprun/plugin/options.hpp: the options of a plugin of any kind: how it declares them (option_spec.h), and how it
-// reads them. Torch-free.
-//
-//   constexpr ddprun_option_spec kOptions[] = {
-//       ddprun::integer_option("port", nullptr, "1024", "65535", "the first port to listen on; any, if not given"),
-//       ddprun::duration_option("linger", "250ms", "0s", "1m", "how long to wait for a peer that leaves"),
-//   };
-//   ...
-//   options.duration("linger")  // 250 ms, unless the config has another value
+// reads them. Torch-free. docs/writing-a-backend.md has an example.
 #pragma once
 
 #include <chrono>
