@@ -22,8 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-template <class Visit>
-void for_each_name(const std::string& dir, Visit visit) {
+void for_each_name(const std::string& dir, auto visit) {
   std::error_code fault;
   for (fs::directory_iterator at(dir, fault), end; !fault && at != end; at.increment(fault)) {
     visit(at->path().filename().string());

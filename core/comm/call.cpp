@@ -27,8 +27,7 @@ bool overlap_wrongly(const CommBackend& backend, Kind kind, const Collective& wh
   return !in_place && overlap(send, send_bytes, recv, recv_bytes);
 }
 
-template <class Enum>
-bool is_below(Enum value, std::size_t count) {
+bool is_below(auto value, std::size_t count) {
   return static_cast<uint32_t>(value) < count;
 }
 

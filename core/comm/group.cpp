@@ -43,14 +43,6 @@ void Group::allgather(const void* mine, std::size_t count, DType dtype, void* al
   }
 }
 
-void Group::barrier() const {
-  if (backend_ != nullptr) backend_->barrier().wait(timeout_);
-}
-
-void Group::check() const {
-  if (backend_ != nullptr) backend_->async_error();
-}
-
 namespace {
 
 using Clock = std::chrono::steady_clock;

@@ -41,11 +41,15 @@ class Group {
   // One text of each rank, in rank order, of any length.
   std::vector<std::string> gather(const std::string& mine) const;
   // Returns when all ranks have called it.
-  void barrier() const;
+  void barrier() const {
+    if (backend_ != nullptr) backend_->barrier().wait(timeout_);
+  }
 
   // Throws if the group has failed. The buffers of this rank may then hold the result of an aborted collective. Does
   // not communicate.
-  void check() const;
+  void check() const {
+    if (backend_ != nullptr) backend_->async_error();
+  }
 
  private:
   static constexpr DType dtype_of(double) { return DType::float64; }

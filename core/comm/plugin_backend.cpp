@@ -82,10 +82,6 @@ void PluginBackend::compare(const CallShape& mine) {
   disagreed_ = false;
 }
 
-std::string PluginBackend::where(const std::string& doing) const {
-  return name() + ": rank " + std::to_string(rank()) + ": " + doing;
-}
-
 void PluginBackend::fail(const std::string& where, ddprun_status status) const {
   throw CommError(static_cast<CommStatus>(status), where + handle_->error_text(status));
 }
@@ -122,13 +118,8 @@ Work PluginBackend::start(Kind kind, Function* function, const Call& call) {
 template Work PluginBackend::start(Kind, ddprun_collective_fn, const Collective&);
 template Work PluginBackend::start(Kind, decltype(ddprun_comm_plugin::exchange), const Exchange&);
 
-void PluginBackend::record_end(const CallShape& shape, CallState state) noexcept {
-  if (!comparing_) recorder_->end(shape.number, state);
-}
-
 // Text about a call is made only where something went wrong with it: small collectives take microseconds.
-template <class Function, class Call>
-ddprun_request* PluginBackend::call_table(Function* function, const CallShape& shape, const Call& call) {
+ddprun_request* PluginBackend::call_table(auto* function, const CallShape& shape, const auto& call) {
   const auto given = detail::to_table(call);
   const auto where = [&] { return prefix(*this, shape); };
   ddprun_request* request = nullptr;

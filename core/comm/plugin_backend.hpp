@@ -82,13 +82,16 @@ class PluginBackend final : public CommBackend {
   template <class Function, class Call = Collective>
   Work start(Kind kind, Function* function, const Call& call);
   Started& take_request();
-  void record_end(const CallShape& shape, CallState state) noexcept;
-  template <class Function, class Call>
-  ddprun_request* call_table(Function* function, const CallShape& shape, const Call& call);
+  void record_end(const CallShape& shape, CallState state) noexcept {
+    if (!comparing_) recorder_->end(shape.number, state);
+  }
+  ddprun_request* call_table(auto* function, const CallShape& shape, const auto& call);
   void check_declared(const CallShape& shape) const;
   void compare(const CallShape& mine);
   // For a failure of no particular collective.
-  std::string where(const std::string& doing = "") const;
+  std::string where(const std::string& doing = "") const {
+    return name() + ": rank " + std::to_string(rank()) + ": " + doing;
+  }
   [[noreturn]] void fail(const std::string& where, ddprun_status status) const;
 
   const ddprun_comm_plugin& table_;

@@ -35,8 +35,7 @@ std::string described(const Table& table) {
 }
 
 // The options that the declaration does not allow; none if the plugin declares nothing.
-template <class Table>
-std::vector<OptionError> option_errors(const Table& table, const std::map<std::string, std::string>& given) {
+std::vector<OptionError> option_errors(const auto& table, const std::map<std::string, std::string>& given) {
   const auto specs = option_specs(table);
   return specs ? ddprun::option_errors(described(table), *specs, given) : std::vector<OptionError>{};
 }

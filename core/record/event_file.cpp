@@ -17,8 +17,7 @@ constexpr uint32_t kEventTime = 1, kEventStep = 2, kEventVersion = 3, kEventSumm
 constexpr uint32_t kSummaryValue = 1, kValueTag = 1, kValueSimple = 2;
 
 // Little-endian, as in protobuf and TFRecord.
-template <class Unsigned>
-void put_fixed(std::string& out, Unsigned value) {
+void put_fixed(std::string& out, auto value) {
   for (std::size_t byte = 0; byte < sizeof value; ++byte) out += static_cast<char>(value >> (8 * byte) & 0xFF);
 }
 

@@ -9,10 +9,11 @@
 
 namespace ddprun::record {
 
+template <class Type, class Record>
+concept Is = std::same_as<std::remove_const_t<Type>, Record>;
+
 // Calls field(key, member) in the order of the file. `record` may be const.
-template <class Step, class Field>
-requires std::same_as<std::remove_const_t<Step>, StepRecord>
-void for_each_field(Step& record, Field field) {
+void for_each_field(Is<StepRecord> auto& record, auto field) {
   field("epoch", record.epoch);
   field("step", record.step);
   field("samples", record.samples);
@@ -35,18 +36,14 @@ void for_each_field(Step& record, Field field) {
   field("skipped", record.skipped);
 }
 
-template <class Gpu, class Field>
-requires std::same_as<std::remove_const_t<Gpu>, GpuRecord>
-void for_each_field(Gpu& record, Field field) {
+void for_each_field(Is<GpuRecord> auto& record, auto field) {
   field("step", record.step);
   field("device", record.device);
   field("allocated", record.allocated);
   field("reserved", record.reserved);
 }
 
-template <class Epoch, class Field>
-requires std::same_as<std::remove_const_t<Epoch>, EpochRecord>
-void for_each_field(Epoch& record, Field field) {
+void for_each_field(Is<EpochRecord> auto& record, auto field) {
   field("epoch", record.epoch);
   field("train.loss", record.train_loss);
   field("train.accuracy", record.train_accuracy);
@@ -58,17 +55,13 @@ void for_each_field(Epoch& record, Field field) {
   field("seconds", record.seconds);
 }
 
-template <class Digest, class Field>
-requires std::same_as<std::remove_const_t<Digest>, TensorDigest>
-void for_each_field(Digest& digest, Field field) {
+void for_each_field(Is<TensorDigest> auto& digest, auto field) {
   field("hash", digest.hash);
   field("norm", digest.norm);
   field("sketch", digest.sketch);
 }
 
-template <class Parity, class Field>
-requires std::same_as<std::remove_const_t<Parity>, ParityRecord>
-void for_each_field(Parity& record, Field field) {
+void for_each_field(Is<ParityRecord> auto& record, auto field) {
   field("step", record.step);
   field("parameter", record.parameter);
   field("elements", record.elements);
@@ -86,9 +79,7 @@ inline double metric_of(const EpochRecord& epoch, std::string_view metric) {
 }
 
 // All but `learned`, whose keys come from the model: "learned.<name>".
-template <class Whole, class Field>
-requires std::same_as<std::remove_const_t<Whole>, Summary>
-void for_each_field(Whole& summary, Field field) {
+void for_each_field(Is<Summary> auto& summary, auto field) {
   field("test.accuracy", summary.test_accuracy);
   field("test.loss", summary.test_loss);
   field("validation.accuracy", summary.validation_accuracy);

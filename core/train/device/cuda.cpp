@@ -107,10 +107,9 @@ std::string error_message(const c10::Error& error) {
 
 namespace {
 
-// Calls `work` with the allocator of the device's type if this LibTorch has that interface. The template parameter Type
-// delays the check until instantiation.
-template <class Type, class Work>
-void with_allocator(const Type& type, Work work) {
+// Calls `work` with the allocator of the device's type if this LibTorch has that interface. `auto` delays the check
+// until instantiation.
+void with_allocator(const auto& type, auto work) {
   if constexpr (requires { getDeviceAllocator(type); }) work(*getDeviceAllocator(type));
 }
 

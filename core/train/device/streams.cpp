@@ -10,8 +10,7 @@ namespace {
 using Guard = c10::impl::VirtualGuardImpl;
 
 // With a LibTorch before 2.11, ddprun is built for CPUs only.
-template <class AnyGuard>
-void* native_handle(const AnyGuard& guard, const c10::Stream& stream) {
+void* native_handle(const auto& guard, const c10::Stream& stream) {
   if constexpr (requires { guard.getStreamNativeHandle(stream); }) {
     return guard.getStreamNativeHandle(stream);
   } else {

@@ -16,11 +16,8 @@ namespace ddprun::train {
 // a time, and all ranks must call it in the same order.
 class WorkerThread {
  public:
-  WorkerThread() = default;
   // Waits for the running job and discards the rest. If the job may hang, abort the backend first.
   ~WorkerThread();
-  WorkerThread(const WorkerThread&) = delete;
-  WorkerThread& operator=(const WorkerThread&) = delete;
 
   // Submits a job and returns its number, from 1. After a job has failed, later jobs are discarded.
   std::uint64_t submit(std::function<void()> job);

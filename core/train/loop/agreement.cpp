@@ -35,10 +35,6 @@ void Agreement::start(LoopState& state) {
 
 // A step on a GPU is reported only after the next one is queued. Without pending steps, an exchange waits only for the
 // other ranks.
-bool Agreement::needs_sync(int64_t step) {
-  return step == next_ && state_->ranks.size() > 1;
-}
-
 Decision Agreement::after_step(int64_t step) {
   if (step >= next_) exchange(step);
   return {.checkpoint = checkpoint_due_ && step == last_,

@@ -29,7 +29,7 @@ class Agreement final : public Policy {
   explicit Agreement(AgreementOptions options);
 
   void start(LoopState& state) override;
-  bool needs_sync(int64_t step) override;
+  bool needs_sync(int64_t step) override { return step == next_ && state_->ranks.size() > 1; }
   Decision after_step(int64_t step) override;
 
   // Why the ranks stopped: interrupted or terminated. ok if they did not. Equal on all ranks.

@@ -18,8 +18,7 @@ namespace ddprun::train {
 namespace {
 
 // False if work() could not write and `may_fail`; a warning says so.
-template <class Work>
-bool written(bool may_fail, Work work) {
+bool written(bool may_fail, auto work) {
   try {
     work();
     return true;

@@ -15,8 +15,6 @@ class Upload {
  public:
   explicit Upload(torch::Device device)
       : device_(device), stream_(side_stream(device)), copied_(ordering_event(device)) {}
-  Upload(const Upload&) = delete;
-  Upload& operator=(const Upload&) = delete;
   // Waits, as wait() does.
   ~Upload() {
     try {

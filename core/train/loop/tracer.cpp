@@ -1,6 +1,5 @@
 #include "train/loop/tracer.hpp"
 
-#include <algorithm>
 #include <chrono>
 
 namespace ddprun::train {
@@ -43,14 +42,6 @@ void Tracer::on_step_end(const record::StepRecord& record, int64_t, const LoopSt
   add_allreduces(record.step);
   done_.insert(done_.end(), phases_.begin(), phases_.end());
   phases_.clear();
-}
-
-bool Tracer::needs_sync(int64_t step) {
-  return is_chosen(step);
-}
-
-bool Tracer::is_chosen(int64_t step) const {
-  return std::find(steps_.begin(), steps_.end(), step) != steps_.end();
 }
 
 void Tracer::drop() {

@@ -1,6 +1,7 @@
 // Tracer: records what this rank does in chosen steps, for a timeline.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -20,14 +21,14 @@ class Tracer final : public Observer {
   void trace_allreduces_of(const BucketedReducer& reducer) { reducer_ = &reducer; }
 
   void on_phase(Phase phase, int64_t step, int bucket) override;
-  bool needs_sync(int64_t step) override;
+  bool needs_sync(int64_t step) override { return is_chosen(step); }
   void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, const LoopState& state) override;
 
   // The trace of all steps so far.
   record::RankTrace trace() const;
 
  private:
-  bool is_chosen(int64_t step) const;
+  bool is_chosen(int64_t step) const { return std::find(steps_.begin(), steps_.end(), step) != steps_.end(); }
   void drop();
   void begin_phase(const std::string& name, int bucket);
   void end_phase();

@@ -18,8 +18,7 @@ torch::Tensor laid_as(const torch::Tensor& parameter, const torch::Tensor& gradi
 }
 
 // Calls take(parameter, gradient) for every parameter that has a gradient.
-template <class Take>
-void for_each_gradient(optim::OptimizerParamGroup& group, Take&& take) {
+void for_each_gradient(optim::OptimizerParamGroup& group, auto&& take) {
   for (torch::Tensor& parameter : group.params()) {
     if (parameter.grad().defined()) take(parameter, laid_as(parameter, parameter.grad()));
   }

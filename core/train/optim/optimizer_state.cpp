@@ -21,8 +21,7 @@ void visit_adam(State& state, const Options& options, const Visit& visit) {
   visit(".step", state.step());
 }
 
-template <class Visit>
-void visit_rmsprop(optim::RMSpropParamState& state, const optim::RMSpropOptions& options, const Visit& visit) {
+void visit_rmsprop(optim::RMSpropParamState& state, const optim::RMSpropOptions& options, const auto& visit) {
   visit(".square_avg", state.square_avg(), true);
   visit(".momentum_buffer", state.momentum_buffer(), options.momentum() > 0);
   visit(".grad_avg", state.grad_avg(), options.centered());
@@ -34,8 +33,7 @@ void visit_rmsprop(optim::RMSpropParamState& state, const optim::RMSpropOptions&
               "the state of this kind of optimizer cannot be saved: expected SGD, Adam, AdamW, RMSprop or Adagrad");
 }
 
-template <class Visit>
-void visit_parts(optim::OptimizerParamState& state, const optim::OptimizerOptions& options, const Visit& visit) {
+void visit_parts(optim::OptimizerParamState& state, const optim::OptimizerOptions& options, const auto& visit) {
   if (auto* sgd = dynamic_cast<optim::SGDParamState*>(&state)) {
     visit(".momentum_buffer", sgd->momentum_buffer(), false);
   } else if (auto* adam = dynamic_cast<optim::AdamParamState*>(&state)) {
@@ -82,10 +80,7 @@ struct Save {
   void operator()(const std::string& part, const torch::Tensor& tensor, bool) const {
     if (tensor.defined()) list.push_back({parameter.name + part, tensor});
   }
-  template <class Number>
-  void operator()(const std::string& part, Number value) const {
-    list.push_back({parameter.name + part, number(value)});
-  }
+  void operator()(const std::string& part, auto value) const { list.push_back({parameter.name + part, number(value)}); }
 };
 
 // Reads them. Adds the names of the tensors that it gets to `used`.

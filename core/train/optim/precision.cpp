@@ -48,10 +48,6 @@ torch::Tensor LossScale::unscale(const std::vector<torch::Tensor>& gradients) co
   return overflow;
 }
 
-void LossScale::update(const torch::Tensor& overflow) {
-  at::_amp_update_scale_(scale_, tracker_, overflow, rule_.growth, rule_.backoff, rule_.growth_interval);
-}
-
 namespace {
 
 // Keys of Position::numbers.

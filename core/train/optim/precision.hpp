@@ -48,7 +48,9 @@ class LossScale {
   // dimensions.
   torch::Tensor unscale(const std::vector<torch::Tensor>& gradients) const;
   // Call it after each step with the result of unscale(), with the same value on all ranks.
-  void update(const torch::Tensor& overflow);
+  void update(const torch::Tensor& overflow) {
+    at::_amp_update_scale_(scale_, tracker_, overflow, rule_.growth, rule_.backoff, rule_.growth_interval);
+  }
 
   ScalerState state() const { return {scale_.item<float>(), tracker_.item<int>()}; }
 

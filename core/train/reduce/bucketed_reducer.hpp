@@ -55,8 +55,6 @@ class BucketedReducer final : public Reducer {
   // parameters.
   BucketedReducer(comm::Group ranks, std::vector<NamedTensor> parameters, ReducerOptions options);
   ~BucketedReducer() override;
-  BucketedReducer(const BucketedReducer&) = delete;
-  BucketedReducer& operator=(const BucketedReducer&) = delete;
 
   void add(std::size_t parameter) override;
   void finalize() override;

@@ -5,8 +5,7 @@
 namespace ddprun::train {
 namespace {
 
-template <class Dict>
-std::vector<NamedTensor> list_of(const Dict& dict) {
+std::vector<NamedTensor> list_of(const auto& dict) {
   std::vector<NamedTensor> list;
   for (const auto& item : dict) {
     if (item.value().defined()) list.push_back({item.key(), item.value()});

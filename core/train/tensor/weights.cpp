@@ -36,10 +36,6 @@ void FileTensors::add(const std::string& name, const torch::Tensor& tensor) {
   views_.push_back({name, safetensors_dtype(kept), kept.sizes().vec(), kept.data_ptr(), kept.nbytes()});
 }
 
-void FileTensors::add(const std::vector<NamedTensor>& tensors, const std::string& prefix) {
-  for (const NamedTensor& item : tensors) add(prefix + item.name, item.tensor);
-}
-
 torch::Tensor tensor_like(const torch::Tensor& like, const checkpoint::File& file, const checkpoint::Tensor& tensor) {
   const std::string wanted = kind_of(like), is = kind_of(tensor);
   if (is != wanted) {

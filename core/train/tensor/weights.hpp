@@ -18,7 +18,9 @@ namespace ddprun::train {
 class FileTensors {
  public:
   void add(const std::string& name, const torch::Tensor& tensor);
-  void add(const std::vector<NamedTensor>& tensors, const std::string& prefix = "");
+  void add(const std::vector<NamedTensor>& tensors, const std::string& prefix = "") {
+    for (const NamedTensor& item : tensors) add(prefix + item.name, item.tensor);
+  }
   const std::vector<checkpoint::TensorView>& views() const { return views_; }
 
  private:
