@@ -38,8 +38,7 @@ void on_rank0(const comm::Group& ranks, const std::string& doing, const std::fun
   ddp::throw_first(ranks, error);
 }
 void on_all(const comm::Group& ranks, const std::function<void()>& work) {
-  const auto error = ddp::error_of(work);
-  ddp::throw_first(ranks, error);
+  ddp::throw_first(ranks, ddp::error_of(work));
 }
 
 // A file that rank 0 reads and sends to the others.

@@ -1,5 +1,7 @@
 #include "ddp/group_state.hpp"
 
+#include <c10/util/ScopeExit.h>
+
 #include <memory>
 #include <sstream>
 #include <string>
@@ -25,18 +27,6 @@ CommHook compress_hook(torch::ScalarType type) {
   hook.complete = [](GradBucket& bucket, const Group&) { bucket.buffer.copy_(bucket.payload); };
   return hook;
 }
-
-// While it lives, the group's collectives are for this bucket.
-struct ForBucket {
-  ForBucket(Group::State& its_state, std::size_t index) : state(its_state) {
-    state.bucket = static_cast<int64_t>(index);
-  }
-  ~ForBucket() { state.bucket = -1; }
-  ForBucket(const ForBucket&) = delete;
-  ForBucket& operator=(const ForBucket&) = delete;
-
-  Group::State& state;
-};
 
 // `now` is a member of GradBucket after the hook, and `memory` was that member before.
 void copy_if_assigned(const std::string& member, const torch::Tensor& now, const torch::Tensor& memory) {
@@ -114,7 +104,8 @@ void register_comm_hook(train::GradientSync& sync, const Group& group, CommHook 
                                                                                   std::size_t index) {
     const torch::NoGradGuard no_grad;
     group.state().bytes = 0;
-    const ForBucket for_bucket(group.state(), index);
+    group.state().bucket = static_cast<int64_t>(index);
+    const auto after = c10::make_scope_exit([&] { group.state().bucket = -1; });
     reduce(buckets->at(index).full, group);
     if (!has_complete) buckets->at(index).close(bucket);
     return train::Reduced{group.state().execution, group.state().bytes};

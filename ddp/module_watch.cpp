@@ -19,8 +19,7 @@ namespace {
 
 using train::NamedTensor;
 
-template <class Form>
-std::string describe(const Form& form) {
+std::string describe(const auto& form) {
   std::ostringstream text;
   text << c10::toString(form.type) << ' ' << c10::IntArrayRef(form.sizes) << " on " << form.device;
   return text.str();
@@ -43,18 +42,18 @@ const NamedTensor* find(const std::vector<NamedTensor>& list, const std::string&
 class ModuleWatch::Callback {
  public:
   static void add(const ModuleWatch* watch) {
-    const std::lock_guard lock(mutex());
-    if (list().empty()) {
-      handle() = at::addGlobalCallback(
+    const std::lock_guard lock(mutex);
+    if (list.empty()) {
+      handle = at::addGlobalCallback(
           at::RecordFunctionCallback(before_function).scopes({at::RecordScope::BACKWARD_FUNCTION}));
     }
-    list().push_back(watch);
+    list.push_back(watch);
   }
 
   static void remove(const ModuleWatch* watch) {
-    const std::lock_guard lock(mutex());
-    std::erase(list(), watch);
-    if (list().empty()) at::removeCallback(handle());
+    const std::lock_guard lock(mutex);
+    std::erase(list, watch);
+    if (list.empty()) at::removeCallback(handle);
   }
 
  private:
@@ -66,8 +65,8 @@ class ModuleWatch::Callback {
   }
 
   static void report(const torch::Tensor& parameter) {
-    const std::lock_guard lock(mutex());
-    for (const ModuleWatch* watch : list()) {
+    const std::lock_guard lock(mutex);
+    for (const ModuleWatch* watch : list) {
       const auto all = watch->model_.parameters();
       if (std::none_of(all.begin(), all.end(), [&](const auto& one) { return one.tensor.is_same(parameter); }))
         continue;
@@ -76,18 +75,9 @@ class ModuleWatch::Callback {
     }
   }
 
-  static std::mutex& mutex() {
-    static std::mutex mutex;
-    return mutex;
-  }
-  static std::vector<const ModuleWatch*>& list() {
-    static std::vector<const ModuleWatch*> list;
-    return list;
-  }
-  static at::CallbackHandle& handle() {
-    static at::CallbackHandle handle = 0;
-    return handle;
-  }
+  static inline std::mutex mutex;
+  static inline std::vector<const ModuleWatch*> list;
+  static inline at::CallbackHandle handle = 0;
 };
 
 ModuleWatch::ModuleWatch(train::ModelTensors model, const std::vector<NamedTensor>& parameters)

@@ -1,5 +1,7 @@
 #include "ddprun/zero.hpp"
 
+#include <c10/util/ScopeExit.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <sstream>
@@ -30,18 +32,6 @@ void* key_of(const Tensor& parameter) {
 Tensor memory_of(const Tensor& parameter) {
   return parameter.detach().as_strided({parameter.numel()}, {1}).view(torch::kUInt8);
 }
-
-// Puts an optimizer's state back, whatever its step throws.
-class SwappedState {
- public:
-  SwappedState(optim::Optimizer& a, optim::Optimizer& b) : a_(a), b_(b) { a_.state().swap(b_.state()); }
-  ~SwappedState() { a_.state().swap(b_.state()); }
-  SwappedState(const SwappedState&) = delete;
-  SwappedState& operator=(const SwappedState&) = delete;
-
- private:
-  optim::Optimizer &a_, &b_;
-};
 
 std::string name_of(std::size_t index) {
   return "optimizer parameter " + std::to_string(index);
@@ -150,7 +140,8 @@ Tensor ShardedOptimizer::step(LossClosure closure) {
   }
   Tensor loss;
   {
-    const SwappedState swapped(*this, *local_);
+    state_.swap(local_->state());
+    const auto back = c10::make_scope_exit([&] { state_.swap(local_->state()); });  // whatever the step throws
     loss = local_->step(std::move(closure));
   }
   broadcast_parameters();
