@@ -1,11 +1,14 @@
 #include "ddprun/ddp.hpp"
 
+#include <ATen/record_function.h>
+#include <c10/util/ScopeExit.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/jit/api/module.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -13,10 +16,12 @@
 #include <utility>
 #include <vector>
 
-#include "ddp/group_state.hpp"
+#include "base/log.hpp"
+#include "ddp/joined_state.hpp"
 #include "ddp/module_watch.hpp"
 #include "ddp/share.hpp"
 #include "ddprun/error.hpp"
+#include "train/loop/program_steps.hpp"
 #include "train/reduce/gradient_sync.hpp"
 #include "train/tensor/parameters.hpp"
 
@@ -118,6 +123,29 @@ void at_end_of_backward(std::function<void()> end, std::function<void()> abandon
   });
 }
 
+// Under `ddprun compare`: the steps of the first DistributedDataParallel over all ranks.
+train::ProgramSteps* recorded = nullptr;
+
+std::unique_ptr<at::ObserverContext> at_node_of_backward(const at::RecordFunction&) {
+  static std::weak_ptr<int> known;  // the backward that is running
+  if (recorded == nullptr || !known.expired()) return nullptr;
+  recorded->begin_backward();
+  // Queued first of all: autograd calls it before end_backward().
+  const auto running = std::make_shared<int>();
+  torch::autograd::Engine::get_default_engine().queue_callback([running] {
+    if (recorded != nullptr) recorded->end_gradients();
+  });
+  known = running;
+  return nullptr;
+}
+
+void start_recording(train::ProgramSteps& steps) {
+  recorded = &steps;
+  using at::RecordFunctionCallback, at::RecordScope;
+  static const at::CallbackHandle handle =
+      at::addGlobalCallback(RecordFunctionCallback(at_node_of_backward).scopes({RecordScope::BACKWARD_FUNCTION}));
+}
+
 // In rank order.
 std::vector<uint8_t> gather(const Group& group, bool flag) {
   group.state().comm_thread->drain();
@@ -140,9 +168,24 @@ class DistributedDataParallel::Impl {
     sync_.broadcast_state();
     sync_.set_on_phase([this](Phase phase, int bucket) { progress(phase, bucket); });
     sync_.hooks().set_on_first([this] { begin_backward(); });
+    const char *const folder = std::getenv("DDPRUN_RECORD"), *const parity = std::getenv("DDPRUN_RECORD_PARITY");
+    const auto* const joined = dynamic_cast<const ddp::JoinedState*>(&group.state());
+    if (folder != nullptr && recorded == nullptr && joined != nullptr && joined->parent == nullptr) {
+      const int64_t parity_steps = parity == nullptr ? 0 : std::atoll(parity);
+      start_recording(steps_.emplace(folder, parity_steps, group.state().ranks, sync_.parameters()));
+    }
+  }
+
+  ~Impl() {
+    if (!steps_) return;
+    recorded = nullptr;
+    if (const auto error = ddp::error_of([&] { steps_->end(); })) log::error(error->what());
   }
 
   bool hold(bool on) { return sync_.hold(on); }
+  void log(double loss, int64_t samples) {
+    if (steps_) steps_->log(loss, samples);
+  }
 
   void register_comm_hook(CommHook hook) {
     if (!hook) throw Error(ExitCode::usage, "register_comm_hook: the hook has no stage reduce");
@@ -154,7 +197,12 @@ class DistributedDataParallel::Impl {
     if (has_hook_ && !options.divide_by_initial_world_size) {
       throw Error(ExitCode::usage, "join: divide_by_initial_world_size must be true with a communication hook");
     }
-    const Joining joining(*this, std::move(options));
+    joining_ = std::move(options);
+    const auto after = c10::make_scope_exit([&] {
+      joining_.reset();
+      root_ = 0;
+      sync_.reducer().set_divisor(has_hook_ ? 1 : group_.size());
+    });
     loop();
     bool is_last = true;
     for (; count_active(false) > 0; is_last = false) {
@@ -167,19 +215,6 @@ class DistributedDataParallel::Impl {
   }
 
  private:
-  // join() is running.
-  struct Joining {
-    Joining(Impl& in, JoinOptions options) : ddp(in) { ddp.joining_ = std::move(options); }
-    ~Joining() {
-      ddp.joining_.reset();
-      ddp.root_ = 0;
-      ddp.sync_.reducer().set_divisor(ddp.has_hook_ ? 1 : ddp.group_.size());
-    }
-    Joining(const Joining&) = delete;
-    Joining& operator=(const Joining&) = delete;
-    Impl& ddp;
-  };
-
   void begin_backward() {
     watch_.require_unchanged();
     ++step_;
@@ -196,6 +231,7 @@ class DistributedDataParallel::Impl {
   void end_backward() {
     sync_.finalize();
     sync_.broadcast_buffers(root_);
+    if (steps_) steps_->end_step();
     progress(Phase::optimizer);
   }
 
@@ -219,6 +255,7 @@ class DistributedDataParallel::Impl {
   const Group group_;
   train::GradientSync sync_;
   const ddp::ModuleWatch watch_;
+  std::optional<train::ProgramSteps> steps_;  // recorded
   int64_t step_ = 0;
   bool has_hook_ = false;
   std::optional<JoinOptions> joining_;  // while join() runs
@@ -244,6 +281,10 @@ DistributedDataParallel& DistributedDataParallel::operator=(DistributedDataParal
 
 void DistributedDataParallel::register_comm_hook(CommHook hook) {
   impl_->register_comm_hook(std::move(hook));
+}
+
+void DistributedDataParallel::log(double loss, int64_t samples) {
+  impl_->log(loss, samples);
 }
 
 void DistributedDataParallel::join(const std::function<void()>& loop, JoinOptions options) {

@@ -62,9 +62,11 @@ void finish_plugins(int status, void*) {
 }
 
 std::string backend_of(const GroupOptions& options) {
-  if (!options.backend.empty()) return options.backend;
   const char* const variable = std::getenv("DDPRUN_BACKEND");
-  return variable != nullptr && *variable != '\0' ? variable : "gloo";
+  const bool is_set = variable != nullptr && *variable != '\0';
+  const bool is_compared = std::getenv("DDPRUN_TORCH_BACKEND") != nullptr;  // compare --vary backend=...
+  if (is_set && (is_compared || options.backend.empty())) return variable;
+  return options.backend.empty() ? "gloo" : options.backend;
 }
 
 // What must be equal on all ranks, one `name = value` per line.
@@ -128,7 +130,7 @@ void JoinedState::set_progress(launch::Progress progress) const {
 void JoinedState::join(const GroupOptions& wanted, const std::string& whose) {
   use_device(wanted.device);
   options = wanted;
-  options.backend = backend_of(wanted);
+  if (parent == nullptr) options.backend = backend_of(wanted);
   device = options.device;
   local_rank = world.local_rank;
   if (world.size == 1) {

@@ -29,8 +29,7 @@ void put(ordered_json& object, const char* key, const TensorDigest& digest) {
   object[key] = {{"hash", digest.hash}, {"norm", digest.norm}, {"sketch", digest.sketch}};
 }
 
-template <class Record>
-ordered_json object_of(const Record& record) {
+ordered_json object_of(const auto& record) {
   ordered_json object = ordered_json::object();
   for_each_field(record, [&](const char* key, const auto& value) { put(object, key, value); });
   return object;
@@ -42,8 +41,7 @@ std::string text_of(const ordered_json& object, int indent = -1) {
 
 }  // namespace
 
-template <class Record>
-void append_json(std::string& out, const Record& record) {
+void append_json(std::string& out, const auto& record) {
   out += text_of(object_of(record));
 }
 template void append_json(std::string&, const StepRecord&);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <filesystem>
 
 #include "base/log.hpp"
 #include "record/run_dir.hpp"
@@ -66,6 +67,20 @@ void Recorder::flush() {
     throw;
   }
   lines_.clear();
+}
+
+void write_program(Recorder& recorder, const Summary& seen, int64_t batch, int64_t threads, bool half) {
+  recorder.summary(seen);
+  if (recorder.rank() != 0) return;
+  const auto folder = parse_run_name(std::filesystem::path(recorder.run_dir()).filename().string());
+  replace_file(
+      file_in(recorder.run_dir(), "config.toml"),
+      fmt::format("# What was seen of a recorded program. No run can be started from this file.\n"
+                  "experiment.name = \"{}\"\nlaunch.nproc = {}\nlaunch.threads = {}\nstrategy.kind = \"{}\"\n"
+                  "comm.backend = \"{}\"\nmodel.name = \"unknown\"\ndata.name = \"unknown\"\ndata.batch_size = {}\n"
+                  "data.batch_per = \"rank\"\ntrain.steps = {}\ntrain.amp = \"{}\"\n",
+                  folder ? folder->name : "program", seen.world, threads, seen.strategy, seen.backend, batch,
+                  seen.steps, half ? "bf16" : "off"));
 }
 
 }  // namespace ddprun::record

@@ -14,8 +14,7 @@ namespace ddprun::record {
 // The records as JSON text. A value that was not measured has no key, because JSON has no NaN.
 // Appends one object on one line, without a newline, to `out`. Record: StepRecord, EpochRecord, GpuRecord or
 // ParityRecord, where "gradient" and "value" are objects.
-template <class Record>
-void append_json(std::string& out, const Record& record);
+void append_json(std::string& out, const auto& record);
 
 // One indented object with flat keys ("test.accuracy", "split.comm", "learned.weight") and a newline.
 std::string to_json(const Summary& summary);
@@ -30,8 +29,6 @@ class Recorder {
   Recorder(const std::string& run_dir, int rank);
   // Flushes; an error at this point is logged, not thrown.
   ~Recorder();
-  Recorder(const Recorder&) = delete;
-  Recorder& operator=(const Recorder&) = delete;
 
   // Formats into memory (two microseconds). The file is written in the first call after a second, so that the run can
   // be watched, and a kill loses a second at most; also in epoch(), in flush(), every 256 KiB, and in the destructor.
@@ -67,5 +64,9 @@ struct RunTotals {
   // The average times per step, and the throughput for `samples` of all ranks. steps > 0.
   Summary summary(int64_t steps, double samples) const;
 };
+
+// On rank 0 of a program that records itself: config.toml, with what tools compare between runs, and summary.json.
+// batch: of a rank. half: the program has 16-bit numbers.
+void write_program(Recorder& recorder, const Summary& seen, int64_t batch, int64_t threads, bool half);
 
 }  // namespace ddprun::record

@@ -108,8 +108,9 @@ std::string why_not_recorded(const std::string& dir, const tools::ChildEnd& end)
   }
   if (fs::exists(record::file_in(dir, "summary.json"))) return "";
   return fs::exists(record::file_in(dir, "steps-rank0.jsonl"))
-             ? "its record has no end, because rank 0 ended without Python's exit: by os._exit, or a signal"
-             : "nothing was recorded: none of its Python processes made a step with an optimizer of Torch";
+             ? "its record has no end, because rank 0 ended by _exit, or a signal"
+             : "nothing was recorded: none of its Python processes made a step with an optimizer of Torch, and no C++ "
+               "process one with ddprun's DistributedDataParallel";
 }
 
 }  // namespace ddprun::compare

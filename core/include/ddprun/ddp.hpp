@@ -113,6 +113,10 @@ class DistributedDataParallel {
   };
   NoSync no_sync();
 
+  // For `ddprun compare`: the mean loss of this rank's samples in a step, and their number. Call it after the step's
+  // backward(), before the next one. Does nothing in a program that compare has not started.
+  void log(double loss, int64_t samples);
+
   // From the next backward on, `hook` averages the buckets (comm_hooks.hpp). Call it once, on all ranks. Throws
   // Error(usage) the second time.
   void register_comm_hook(CommHook hook);

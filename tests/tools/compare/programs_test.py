@@ -26,6 +26,7 @@ HERE = pathlib.Path(__file__).parent
 PATIENCE = 400  # seconds
 TRAIN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
          str(HERE / "trained_program.py")]
+TRAIN_CPP = [str(BIN / "ddprun"), "launch", "-n", "2", str(BIN / "recorded_program")]
 PARTS = ("data", "forward", "backward", "comm", "optimizer")
 
 
@@ -130,6 +131,51 @@ class Programs(unittest.TestCase):
         code, out, err = self.compare("--aa", "--", *TRAIN, ERROR="bad luck")
         self.assertEqual(code, 1, err)
         self.assertIn("ValueError: bad luck; its log: ", err)
+
+    def test_a_cpp_program_of_the_library_is_recorded(self):
+        code, out, err = self.compare("--vary", "backend=gloo,ddprun_shm", "--repeats", "3", "--parity-steps", "2", "--",
+                                      *TRAIN_CPP, BACKEND="gloo")
+        self.assertEqual(code, 0, err)
+        comparison = self.result()
+        against = comparison["against_first"][0]
+        self.assertIn(against["verdict"], ("faster", "slower", "no difference that this number of runs can show"), out)
+        parity = against["parity"]
+        self.assertEqual((parity["tensor_steps"], parity["loss_steps"], parity["first_tensor"]), (2, 12, None))
+        for variant, backend in zip(comparison["variants"], ("gloo", "shm")):
+            self.assertEqual((variant["parity"]["ranks"], variant["parity"]["ranks_part"]), (2, None))
+            self.assertEqual(variant["median"]["comm.bytes"], 4 * (64 * 32 + 32 + 32 * 10 + 10))
+            run = pathlib.Path(variant["runs"][0]["folder"])
+            summary = json.loads((run / "summary.json").read_text())
+            self.assertEqual((summary["steps"], summary["world"], summary["backend"]), (12, 2, backend))
+            for rank in range(2):
+                steps = read_lines(run / f"steps-rank{rank}.jsonl")
+                self.assertEqual([one["step"] for one in steps], list(range(1, 13)))
+                for step in steps:
+                    self.assertEqual(step["samples"], 16)
+                    self.assertGreater(step["loss"], 0)
+                    self.assertGreater(min(step["backward"], step["comm"]), 0)
+                    self.assertLess(step["backward"] + step["comm"], step["total"])
+                    for part in ("data", "forward", "optimizer"):
+                        self.assertNotIn(part, step, "nothing of LibTorch shows it")
+        page = subprocess.run([BIN / "ddprun-report", run, "--csv", self.folder / "steps.csv"], check=True, timeout=60)
+        self.assertEqual(len((self.folder / "steps.csv").read_text().splitlines()), 1 + 2 * 12, page)
+
+    def test_a_sleep_in_a_cpp_program_is_outside_of_backward(self):
+        code, out, err = self.compare("--vary", "env.NAP=0,0.2", "--repeats", "3", "--", *TRAIN_CPP, SILENT="1")
+        self.assertEqual(code, 0, err)
+        comparison = self.result()
+        self.assertEqual(comparison["against_first"][0]["verdict"], "slower", out)
+        self.assertGreater(comparison["variants"][1]["median"]["split"]["other"], 0.19)
+        self.assertIn("% other", comparison["ceiling"])
+        code, out, err = self.compare("--vary", "env.STEPS=12,14", "--repeats", "1", "--", *TRAIN_CPP)
+        self.assertEqual(code, 2, err)
+        self.assertIn("train.steps: 12 in STEPS=12, 14 in STEPS=14", err)
+
+    def test_a_backend_that_a_cpp_program_cannot_have_is_refused(self):
+        code, out, err = self.compare("--vary", "backend=gloo,nonsense", "--repeats", "1", "-q", "--", *TRAIN_CPP)
+        self.assertNotEqual(code, 0)
+        self.assertIn('comm plugin "nonsense": not found', err)
+        self.assertEqual(len(err.splitlines()), 1, err)
 
     def test_what_leaves_no_record_is_said(self):
         code, out, err = self.compare("--aa", "--", sys.executable, "-c", "print()")
