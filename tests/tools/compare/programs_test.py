@@ -138,7 +138,8 @@ class Programs(unittest.TestCase):
         self.assertEqual(code, 0, err)
         comparison = self.result()
         against = comparison["against_first"][0]
-        self.assertIn(against["verdict"], ("faster", "slower", "no difference that this number of runs can show"), out)
+        self.assertTrue(against["verdict"], out)
+        self.assertGreater(against["ratio"]["value"], 0)
         parity = against["parity"]
         self.assertEqual((parity["tensor_steps"], parity["loss_steps"], parity["first_tensor"]), (2, 12, None))
         for variant, backend in zip(comparison["variants"], ("gloo", "shm")):
