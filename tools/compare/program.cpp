@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/algorithm/string/erase.hpp>
+#include <boost/algorithm/string/join.hpp>
 #include <boost/algorithm/string/replace.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -97,7 +98,8 @@ tools::ProcessPlan plan_of_program(const Variant& variant, const std::string& di
                              (known == nullptr || *known == 0 ? "" : std::string(":") + known));
   plan.environment.push_back("DDPRUN_RECORD=" + fs::absolute(dir).string());
   plan.ends_orphans = true;
-  record::write_environment(dir, record::collect_environment({}));
+  record::write_environment(dir,
+                            record::collect_environment({{"program", boost::algorithm::join(variant.command, " ")}}));
   return plan;
 }
 

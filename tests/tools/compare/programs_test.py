@@ -142,6 +142,7 @@ class Programs(unittest.TestCase):
         self.assertGreater(against["ratio"]["value"], 0)
         parity = against["parity"]
         self.assertEqual((parity["tensor_steps"], parity["loss_steps"], parity["first_tensor"]), (2, 12, None))
+        self.assertEqual(comparison["environment"]["program"], " ".join(TRAIN_CPP))
         for variant, backend in zip(comparison["variants"], ("gloo", "shm")):
             self.assertEqual((variant["parity"]["ranks"], variant["parity"]["ranks_part"]), (2, None))
             self.assertEqual(variant["median"]["comm.bytes"], 4 * (64 * 32 + 32 + 32 * 10 + 10))
