@@ -16,42 +16,44 @@ FOLDERS = ["core/include", "c/include"]
 output = tempfile.TemporaryDirectory(prefix="ddprun-headers-")  # until the process ends: mkdocs copies from it
 
 
-def escaped(comment):
-    """Text in which Doxygen sees no tags and no commands."""
-    parts = re.split(r"(`[^`\n]*`)", comment)
-    return "".join(part if part[:1] == "`" else re.sub(r"([\\@<>#%&])", r"\\\1", part) for part in parts)
-
-
-def of_cpp(text):
-    column = None  # of a comment behind code, which may go on in the next line
-    for line in text.split("\n"):
-        code, comment = re.fullmatch(r'((?:[^"/]|"(?:\\.|[^"\\])*"|/(?!/))*)(//.*)?', line).groups()
-        behind = comment and (code.strip() not in ("", "}") or column == len(code))
-        column = len(code) if behind else None
-        if comment and code.strip() != "}":
-            line = f"{code}///{'<' if behind else ''}{escaped(comment[2:])}"
-        yield line
-
-
-def of_c(text):
-    def comment(match):
-        return f"{match[1]}/**{'<' if match[1].strip() else ''}{escaped(match[2])}*/"
-
-    return re.sub(r"^(.*?)/\*(.*?)\*/", comment, text, flags=re.M | re.S)
+# Comments in C; in C++ on lines of their own, and behind code, which may go on below.
+IN_C = re.compile(r"^([^\n]*?)/\*(.*?)\*/", re.M | re.S)
+OWN_LINES = re.compile(r"^( *)//(.*(?:\n\1//.*)*)", re.M)
+BEHIND_CODE = re.compile(r'^(?! *//)((?:[^"/\n]|"(?:\\.|[^"\\\n])*"|/(?![/*]))+)//(.*(?:\n {16,}//.*)*)', re.M)
 
 
 def for_doxygen(path):
     text = path.read_text()
-    text = of_c(text) if path.suffix == ".h" else "\n".join(of_cpp(text))
-    opening, rest = text[:3], re.sub(r"\A ?(ddprun/\S+: )?", "", text[3:])
-    return f"{opening} \\file\n{opening if opening == '///' else ' *'} {rest}"
+    patterns = [IN_C] if path.suffix == ".h" else [BEHIND_CODE, OWN_LINES]
+    for pattern in patterns:
+        text = pattern.sub(translated, text)
+    return re.sub(r"\A/\*\* (ddprun/\S+: )?", r"/** \\file\n\n", text)
+
+
+def translated(match):
+    """A comment as one of Doxygen's, for which < and more are no text, and code is indented by 4 spaces or more."""
+    before, lines = match[1], re.sub(r"^ *(//|\*(?!/))", "", match[2], flags=re.M).split("\n")
+    if re.match(r"}|(class|struct) \w+;", before):
+        return match[0]
+    code, above = False, "  "
+    for index, line in enumerate(lines):
+        starts = not code and line[:3] == "   " and above[:2] != "  " and not re.match(" +- ", line)
+        code, above = starts or code and line[:3] in ("", "   "), line
+        if code:
+            lines[index] = "\n" * starts + "    " + line
+        else:
+            parts = re.split(r"(`[^`]*`)", line)
+            parts[::2] = [re.sub(r"([\\@<>#%&])", r"\\\1", part) for part in parts[::2]]
+            lines[index] = "".join(parts)
+    return f"{before}/**{'<' if before.strip() else ''}{chr(10).join(lines)} */"
 
 
 def summary(path):
     """The first sentence of a header."""
-    comment = re.match(r"(?:(?://|/\*| \*).*\n)+", path.read_text())[0]
+    comment = re.match(r"(?:(?://|/\*| \*) .*\n)+", path.read_text())[0]
     words = " ".join(re.sub(r"^(//|/\*| \*/?) ?|\*/$", "", comment, flags=re.M).split())
-    return re.sub(r"^ddprun/\S+: ", "", words).split(". ")[0].rstrip(".")
+    sentence = re.split(r"\. (?!\d)", re.sub(r"^ddprun/\S+: ", "", words))[0].rstrip(".:")
+    return re.sub(r"^\w(?!\w*\.h )", lambda first: first[0].upper(), sentence) + "."
 
 
 def on_files(files, config):
@@ -65,6 +67,8 @@ def on_files(files, config):
     run = subprocess.run(["doxygen", "-"], input=settings, cwd=root, capture_output=True, text=True)
     if run.returncode:
         raise PluginError(f"headers.md: doxygen:\n{run.stderr.replace(f'{out}/in/', '')}")
+    # Doxygen has no main page of its own.
+    (out / "api/index.html").write_text('<meta http-equiv="refresh" content="0; url=../headers.html">')
     for file in (out / "api").rglob("*.*"):
         files.append(File.generated(config, f"api/{file.relative_to(out / 'api')}", abs_src_path=str(file)))
     page = "# Public headers\nDoxygen's pages: [all headers](api/files.html), [all classes](api/annotated.html).\n\n" \
