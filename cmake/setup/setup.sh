@@ -13,6 +13,8 @@ logs=$root/build/setup
 . "$setup/nccl.sh"
 # shellcheck source=cmake/setup/charts.sh
 . "$setup/charts.sh"
+# shellcheck source=cmake/setup/site.sh
+. "$setup/site.sh"
 
 trap 'stop_ticking; say interrupted; exit 130' INT
 
@@ -125,6 +127,7 @@ prepare() {
   need_nccl
   charts_python=''
   if [[ $* == *tests* || $* == *charts* ]]; then need_charts; fi
+  if [[ $1 == tests ]]; then need_site; fi
 }
 
 lock_clone() { lock 9 "$logs/lock" "this clone"; }

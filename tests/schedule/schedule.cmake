@@ -21,7 +21,7 @@ takes(2
   conformance_ucx_threads ddp ddp_checkpoint_parity documented_dataset doctor e2e_cli e2e_compare e2e_cuda
   e2e_data e2e_data_info e2e_launchers e2e_resume e2e_train e2e_training examples_asan faults_quick_0
   faults_quick_1 fetch gpu_checks library_parity models_logits_parity models_weights_parity parity_one_process report report_browser
-  report_browser_runs sampler_parity sync_batch_norm zero zero_parity)
+  report_browser_runs sampler_parity site sync_batch_norm zero zero_parity)
 
 # The long ones come first, in this order, so that none is left at the end when the machine has nothing else to do.
 set(cost 1000)

@@ -32,6 +32,7 @@ make_sandbox() {
   make_ucx
   make_nccl
   make_charts
+  make_site
 }
 
 # The complete environment of UCX; its python records its calls under a separate name.
@@ -59,6 +60,15 @@ make_charts() {
   fake charts-python 'exit 1'
   ln -sf "$box/bin/charts-python" "$charts/bin/python"
   entries "$clone/cmake/setup/charts.txt" >"$charts/ddprun-complete.txt"
+}
+
+# The same for the site.
+make_site() {
+  site=$box/home/.cache/ddprun/site-1.6.1
+  mkdir -p "$site/bin"
+  fake site-python 'exit 1'
+  ln -sf "$box/bin/site-python" "$site/bin/python"
+  entries "$clone/cmake/setup/site.txt" >"$site/ddprun-complete.txt"
 }
 
 remove_sandbox() { rm -rf "$box"; }

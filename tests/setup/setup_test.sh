@@ -414,6 +414,21 @@ test_DDPRUN_CHARTS_PYTHON_without_the_package_is_an_error() {
   expect_has line "$errors" "DDPRUN_CHARTS_PYTHON=$box/bin/charts-python is no Python with vl-convert-python"
 }
 
+test_the_site_is_for_the_tests_alone_and_is_installed_once() {
+  make_environment 'exit 0' torch-cpu.txt torch-full.txt torch-tests.txt
+  rm "$site/ddprun-complete.txt"
+  fake site-python 'case "$*" in
+    *incomplete.py*) [ -e "$BOX/done" ] || echo mkdocs==1.6.1 ;;
+    *install*) touch "$BOX/done" ;;
+  esac'
+  run ./ddprun report
+  expect program "$(calls_of site-python)" ""
+  run ./run-tests
+  run ./run-tests
+  expect pip "$(calls_of site-python | grep -o ' install .*')" \
+    " install --no-deps --no-cache-dir --no-compile --progress-bar off mkdocs==1.6.1"
+}
+
 test_the_lock_is_not_inherited_by_the_program() {
   make_environment 'exit 1' torch-cpu.txt
   printf '#!/bin/bash\nflock --nonblock "%s" bash -c "echo free"\n' "$clone/build/setup/lock" \
@@ -465,7 +480,7 @@ test_run_tests_fails_when_ctest_gives_no_results() {
 
 test_the_scripts_are_sound_bash() {
   local script
-  for script in ddprun run-tests cmake/setup/{setup.sh,progress.sh,torch.sh,ucx.sh,nccl.sh,charts.sh,pins.sh,find-torch} tests/fresh/run; do
+  for script in ddprun run-tests cmake/setup/{setup.sh,progress.sh,torch.sh,ucx.sh,nccl.sh,charts.sh,site.sh,pins.sh,find-torch} tests/fresh/run; do
     expect "$script" "$(bash -n "$source_dir/$script" 2>&1)" ""
   done
 }
