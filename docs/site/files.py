@@ -50,15 +50,16 @@ def on_page_markdown(markdown, page, config, files):
 
 def translate(lines, link):
     """Python-Markdown needs a blank line before a list or a table, and four spaces before what belongs to an item."""
-    fence, before = False, ""
+    fence, before, gap = False, "", False  # gap: a blank line since the last item
     for line in lines:
         if re.match(r" *```", line):
             fence = not fence
             line = re.sub(r"^( *```\w+) (\S+)$", r'\1 title="\2"', line)  # ```cpp FILE, for tests/pages/follow.py
         elif not fence:
             kind = re.match(r" *(\||[-*] |\d+\. |)", line)[1]
-            if kind and before.strip() and not re.match(r" *(\||[-*] |\d+\. | )", before):
+            if kind and before.strip() and (gap or not re.match(r" *(\||[-*] |\d+\. | )", before)):
                 yield ""
+            gap = not kind and (gap or not line.strip())
             line = re.sub(r"^ {2,3}(?=\S)", "    ", LINK.sub(link, line))
         yield line
         before = line

@@ -14,8 +14,6 @@ from mkdocs.structure.files import File
 
 FOLDERS = ["core/include", "c/include"]
 output = tempfile.TemporaryDirectory(prefix="ddprun-headers-")  # until the process ends: mkdocs copies from it
-
-
 # Comments in C; in C++ on lines of their own, and behind code, which may go on below.
 IN_C = re.compile(r"^([^\n]*?)/\*(.*?)\*/", re.M | re.S)
 OWN_LINES = re.compile(r"^( *)//(.*(?:\n\1//.*)*)", re.M)
