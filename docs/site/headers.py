@@ -14,6 +14,7 @@ from mkdocs.structure.files import File
 
 FOLDERS = ["core/include", "c/include"]
 output = tempfile.TemporaryDirectory(prefix="ddprun-headers-")  # until the process ends: mkdocs copies from it
+
 # Comments in C; in C++ on lines of their own, and behind code, which may go on below.
 IN_C = re.compile(r"^([^\n]*?)/\*(.*?)\*/", re.M | re.S)
 OWN_LINES = re.compile(r"^( *)//(.*(?:\n\1//.*)*)", re.M)
@@ -22,14 +23,13 @@ BEHIND_CODE = re.compile(r'^(?! *//)((?:[^"/\n]|"(?:\\.|[^"\\\n])*"|/(?![/*]))+)
 
 def for_doxygen(path):
     text = path.read_text()
-    patterns = [IN_C] if path.suffix == ".h" else [BEHIND_CODE, OWN_LINES]
-    for pattern in patterns:
+    for pattern in [IN_C] if path.suffix == ".h" else [BEHIND_CODE, OWN_LINES]:
         text = pattern.sub(translated, text)
     return re.sub(r"\A/\*\* (ddprun/\S+: )?", r"/** \\file\n\n", text)
 
 
 def translated(match):
-    """A comment as one of Doxygen's, for which < and more are no text, and code is indented by 4 spaces or more."""
+    """A comment as one of Doxygen's, for which `<` and others are no text, and code is indented by 4 spaces or more."""
     before, lines = match[1], re.sub(r"^ *(//|\*(?!/))", "", match[2], flags=re.M).split("\n")
     if re.match(r"}|(class|struct) \w+;", before):
         return match[0]
@@ -65,8 +65,7 @@ def on_files(files, config):
     run = subprocess.run(["doxygen", "-"], input=settings, cwd=root, capture_output=True, text=True)
     if run.returncode:
         raise PluginError(f"headers.md: doxygen:\n{run.stderr.replace(f'{out}/in/', '')}")
-    # Doxygen has no main page of its own.
-    (out / "api/index.html").write_text('<meta http-equiv="refresh" content="0; url=../headers.html">')
+    (out / "api/index.html").write_text('<meta http-equiv="refresh" content="0; url=../headers.html">')  # empty otherwise
     for file in (out / "api").rglob("*.*"):
         files.append(File.generated(config, f"api/{file.relative_to(out / 'api')}", abs_src_path=str(file)))
     page = "# Public headers\nDoxygen's pages: [all headers](api/files.html), [all classes](api/annotated.html).\n\n" \
