@@ -91,13 +91,10 @@ tools::ProcessPlan plan_of_program(const Variant& variant, const std::string& di
     throw Error(ExitCode::failure, "compare: cannot record a program: " + inject.string() + " has no sitecustomize.py");
   }
   const char* const known = std::getenv("PYTHONPATH");
-  tools::ProcessPlan plan;
-  plan.command = variant.command;
-  plan.environment = variant.environment;
+  tools::ProcessPlan plan{.command = variant.command, .environment = variant.environment, .ends_orphans = true};
   plan.environment.push_back("PYTHONPATH=" + inject.string() + ":" + python.string() +
                              (known == nullptr || *known == 0 ? "" : std::string(":") + known));
   plan.environment.push_back("DDPRUN_RECORD=" + fs::absolute(dir).string());
-  plan.ends_orphans = true;
   record::write_environment(dir,
                             record::collect_environment({{"program", boost::algorithm::join(variant.command, " ")}}));
   return plan;
