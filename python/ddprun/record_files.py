@@ -27,6 +27,7 @@ class RunFiles:
         self.count = 0
         self.has_parts = True
         self.sums = dict.fromkeys(SUMS, 0)
+        self.trace = []  # events of traced steps (traced_buckets.py)
         if rank == 0:
             open(self.path("epochs.jsonl"), "x").close()
             self.write_environment()
@@ -58,6 +59,9 @@ class RunFiles:
         if self.rank == 0:
             self.write_config()
             self.write_summary()
+            if self.trace:
+                os.makedirs(self.path("trace"), exist_ok=True)
+                self.replace("trace/trace.json", json.dumps({"traceEvents": self.trace}))
 
     def replace(self, name, text):
         with open(self.path(name + ".new"), "w") as file:
@@ -78,6 +82,11 @@ class RunFiles:
     def kind(self):
         return "ddp" if self.about["world"] > 1 else "single"
 
+    def check(self):
+        """As comm.check of a config: whether the ranks compare each collective before it."""
+        compares = (self.about["backend"] or "").startswith("ddprun_")
+        return "fingerprint" if compares and "check=off" not in os.environ.get("DDPRUN_OPTIONS", "") else "off"
+
     def batch(self):
         return max(1, round(self.sums["samples"] / max(1, self.count)))
 
@@ -88,7 +97,7 @@ class RunFiles:
             "experiment": {"name": name},
             "launch": {"nproc": self.about["world"], "threads": self.about["threads"]},
             "strategy": {"kind": self.kind()},
-            "comm": {"backend": self.about["backend"] or "none"},
+            "comm": {"backend": self.about["backend"] or "none", "check": self.check()},
             "model": {"name": self.about["model"]},
             "data": {"name": "unknown", "batch_size": self.batch(), "batch_per": "rank"},
             "train": {"steps": max(1, self.count), "amp": "bf16" if self.about["half"] else "off"},

@@ -9,6 +9,7 @@ import time
 import torch
 
 from .record_files import RunFiles, digest_of
+from .traced_buckets import STEPS, BucketTrace
 
 now = time.perf_counter
 WATCH = 0.5  # seconds between two checks of the parent process
@@ -34,6 +35,7 @@ class Recording:
         self.on_host = True
         self.place = (int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1)), "")
         self.gradients = {}
+        self.trace = None       # of this step's buckets; only rank 0 has it
         self.clear()
 
     def clear(self):
@@ -94,6 +96,8 @@ class Recording:
         self.after, self.module = "forward", self.module or module
         if module not in self.modules:
             self.add_module(module)
+        if self.number in STEPS and self.trace is None and self.place[0] == 0 and self.on_host:
+            self.trace = BucketTrace(module)
         self.samples += next((one.shape[0] for one in tensors_in([inputs, kwargs]) if one.dim()), 0)
 
     def add_module(self, module):
@@ -107,6 +111,8 @@ class Recording:
         self.begin_next()
         self.mark("forward" if self.after == "forward" else None)
         self.after = "backward"
+        if self.trace is not None:
+            self.trace.backward_begins()
         root = roots if isinstance(roots, torch.Tensor) else next(iter(roots), None)
         if self.module is None or not isinstance(root, torch.Tensor) or not root.requires_grad:
             return None
@@ -118,6 +124,8 @@ class Recording:
     def gradients_done(self):
         self.mark("backward")
         self.after = "gradients"
+        if self.trace is not None:
+            self.trace.gradients_done()
 
     def backward_ends(self):
         self.mark("comm" if self.after == "gradients" else "backward")
@@ -187,6 +195,9 @@ class Recording:
         if self.samples and total > 0:
             record["throughput"] = self.samples / total
         self.files.step(record)
+        if self.trace is not None:
+            self.files.trace += self.trace.end(self.number)
+            self.trace = None
 
     def close(self):
         """Called when the program ends or destroys its process group."""

@@ -40,7 +40,7 @@ std::map<std::pair<int64_t, int64_t>, Traced> traced_steps(const std::vector<rep
   for (const report::TraceEvent& event : events) {
     Traced& traced = found[{event.step, event.rank}];
     if (event.name == "ready") traced.ready[event.bucket] = event.begin;
-    if (event.name == "allreduce") traced.bytes[event.bucket] = static_cast<double>(event.bytes);
+    if (event.bytes > 0) traced.bytes[event.bucket] = static_cast<double>(event.bytes);
     if (event.name != "backward") continue;
     ++traced.backwards;
     if (event.begin < traced.backward_begin) continue;
@@ -110,7 +110,6 @@ Recording read_recording(const std::string& run_dir) {
   if (!record::is_run(run_dir)) throw Error(ExitCode::usage, record::no_run(run_dir));
   const tools::Run run = tools::read_run(run_dir);
   const record::Summary& summary = run.summary;
-  if (run.environment.contains("program")) refuse(run_dir, "is the record of a program, which says nothing of buckets");
   if (summary.strategy != "ddp") {
     refuse(run_dir,
            "strategy \"" + summary.strategy + "\" sends no gradients; record a run with strategy.kind = \"ddp\"");
@@ -123,7 +122,9 @@ Recording read_recording(const std::string& run_dir) {
   }
   const std::string trace = (std::filesystem::path(run_dir) / "trace" / "trace.json").string();
   if (!std::filesystem::exists(trace)) {
-    refuse(run_dir, "has no trace of a step; record the run with --set log.trace_steps=[5,10]");
+    refuse(run_dir, run.environment.contains("program")
+                        ? "has no trace of a step, as only PyTorch programs on CPUs have; see docs/predicting.md"
+                        : "has no trace of a step; record the run with --set log.trace_steps=[5,10]");
   }
   const std::vector<report::TraceEvent> events = report::read_trace(trace);
   std::set<int64_t> traced;

@@ -69,7 +69,7 @@ bool divides_cores(const config::Experiment& experiment);
 struct TraceEvent {
   std::string name;  // "forward", "backward", "optimizer", "allreduce"; "ready": a bucket had all its gradients
   int64_t rank = 0, step = 0;
-  int64_t bucket = -1, bytes = 0;  // of an allreduce; of "ready" the bucket
+  int64_t bucket = -1, bytes = 0;  // of "allreduce" and "ready", if known
   double begin = 0, end = 0;       // microseconds
 };
 
@@ -78,7 +78,8 @@ struct TraceEvent {
 std::vector<TraceEvent> read_trace(const std::string& path);
 
 // Forward, backward and optimizer of the last traced step and the allreduce of each bucket, two lanes per rank; times
-// in milliseconds from the step's start. Returns nothing if the run was not traced. Throws as read_trace().
+// in milliseconds from the start of the step. Returns nothing without a traced forward, as of a PyTorch program.
+// Throws as read_trace().
 std::optional<Chart> step_timeline(const std::string& run_dir);
 
 }  // namespace ddprun::report

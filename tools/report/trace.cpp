@@ -25,7 +25,7 @@ std::optional<TraceEvent> event_of(const json& object) {
   if (!named || *phase != "X" || !args->contains("step")) return std::nullopt;
   TraceEvent event{*name, object.at("pid"), args->at("step")};
   if (of_bucket) args->at("bucket").get_to(event.bucket);
-  if (*name == "allreduce") args->at("bytes").get_to(event.bytes);
+  if (of_bucket) event.bytes = args->value("bytes", event.bytes);
   object.at("ts").get_to(event.begin);
   event.end = event.begin + object.at("dur").get<double>();
   return event;
@@ -51,7 +51,7 @@ std::optional<Chart> step_timeline(const std::string& run_dir) {
   if (!std::filesystem::exists(path)) return std::nullopt;
   std::vector<TraceEvent> events = read_trace(path);
   std::erase_if(events, [](const TraceEvent& event) { return event.name == "ready"; });
-  if (events.empty()) return std::nullopt;
+  if (std::ranges::none_of(events, [](auto& event) { return event.name == "forward"; })) return std::nullopt;
   const int64_t step = std::ranges::max_element(events, {}, &TraceEvent::step)->step;
   std::erase_if(events, [&](const TraceEvent& event) { return event.step != step; });
   const double first = std::ranges::min_element(events, {}, &TraceEvent::begin)->begin;

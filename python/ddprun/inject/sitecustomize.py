@@ -22,7 +22,7 @@ class WhenTorchIsThere:
 
         def import_and_install(module):
             import_torch(module)
-            for name in ("record_files", "recorded_steps", "recording"):
+            for name in ("record_files", "traced_buckets", "recorded_steps", "recording"):
                 loaded = load(name)
             loaded.install()
 

@@ -55,6 +55,18 @@ TEST_CASE("with accumulation, buckets are full in the last of several backwards"
   CHECK(read_recording(path).buckets[0].remaining == doctest::Approx(0.25));
 }
 
+TEST_CASE("the trace of a PyTorch program says how large a bucket is when it is full, and nothing of allreduces") {
+  const TempDir folder;
+  const std::string path = write_traced_run(folder);
+  write_trace(
+      folder, "run",
+      {event("backward", 0, 5, 2000, 6000), event("ready", 0, 5, 5000, 5000, {{"bucket", 0}, {"bytes", 4096}})});
+  const auto recording = read_recording(path);
+  REQUIRE(recording.buckets.size() == 1);
+  CHECK(recording.buckets[0].bytes == 4096);
+  CHECK(recording.buckets[0].remaining == doctest::Approx(0.25));
+}
+
 TEST_CASE("a run that cannot be replayed is refused with the reason") {
   const TempDir folder;
   const auto error = [](const std::string& path) { return error_of([&] { read_recording(path); }); };
