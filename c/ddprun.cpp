@@ -41,6 +41,11 @@ Work& of(ddprun_work* work) {
   return **reinterpret_cast<SharedWork*>(work);
 }
 
+template <class Struct>
+void require_size(const Struct& given, const std::string& function, const char* type) {
+  require(given.struct_size >= sizeof given, (function + ": struct_size is not that of " + type).c_str());
+}
+
 ddprun_work* start(ddprun_group* group, Work::Body body) {
   auto work = std::make_shared<Work>(std::move(body));
   auto owned = std::make_unique<SharedWork>(work);
@@ -71,7 +76,7 @@ const char* ddprun_backends(void) {
 
 ddprun_status ddprun_backend(const char* name, ddprun_backend_info* info) {
   return guarded([&] {
-    require(info->struct_size >= sizeof *info, "ddprun_backend: struct_size is not that of ddprun_backend_info");
+    require_size(*info, "ddprun_backend", "ddprun_backend_info");
     const auto& plugin = *ddprun::plugin::Registry::standard({}).comm(name).table;
     *info = {info->struct_size, 0, plugin.capabilities, plugin.name, plugin.version, plugin.library};
   });
@@ -79,8 +84,7 @@ ddprun_status ddprun_backend(const char* name, ddprun_backend_info* info) {
 
 ddprun_status ddprun_group_create(const ddprun_group_options* options, ddprun_group** out) {
   return guarded([&] {
-    require(options->struct_size >= sizeof *options,
-            "ddprun_group_create: struct_size is not that of ddprun_group_options");
+    require_size(*options, "ddprun_group_create", "ddprun_group_options");
     require(options->backend != nullptr, "ddprun_group_create: backend is null");
     require(options->allgather != nullptr, "ddprun_group_create: allgather is null");
     require(options->size >= 1 && options->rank >= 0 && options->rank < options->size,
@@ -94,10 +98,9 @@ void ddprun_group_destroy(ddprun_group* group) {
   if (!owned->is_in_its_process()) return;
   if (!owned->is_own_thread()) {
     delete owned;
-    return;
+  } else {  // a callback of the group gives the group up: its thread cannot wait for itself
+    std::thread([owned] { delete owned; }).detach();
   }
-  // A callback of the group gives the group up: its thread cannot wait for itself.
-  std::thread([owned] { delete owned; }).detach();
 }
 
 void ddprun_group_abort(ddprun_group* group) {
@@ -125,7 +128,10 @@ ddprun_status ddprun_start(ddprun_group* group, int32_t kind, const ddprun_colle
   return guarded([&] {
     require(kind >= DDPRUN_ALLREDUCE && kind <= DDPRUN_BARRIER, "ddprun_start: this kind of collective does not exist");
     std::vector<ddprun::Collective> converted;
-    for (uint32_t i = 0; i < count; ++i) converted.push_back(ddprun::detail::from_table(calls[i]));
+    for (uint32_t i = 0; i < count; ++i) {
+      require_size(calls[i], "ddprun_start", "ddprun_collective");
+      converted.push_back(ddprun::detail::from_table(calls[i]));
+    }
     if (kind == DDPRUN_BARRIER) converted.resize(1);
     *out = start(group, [kind, converted = std::move(converted)](ddprun::CommBackend& backend, auto timeout) {
       ddprun::ExecutionInfo info;
@@ -139,8 +145,7 @@ ddprun_status ddprun_start(ddprun_group* group, int32_t kind, const ddprun_colle
 
 ddprun_status ddprun_start_exchange(ddprun_group* group, const ddprun_exchange* exchange, ddprun_work** out) {
   return guarded([&] {
-    require(exchange->struct_size >= sizeof *exchange,
-            "ddprun_start_exchange: struct_size is not that of ddprun_exchange");
+    require_size(*exchange, "ddprun_start_exchange", "ddprun_exchange");
     *out =
         start(group, [call = ddprun::detail::from_table(*exchange, of(group).size())](
                          ddprun::CommBackend& backend, auto timeout) { return backend.exchange(call).wait(timeout); });

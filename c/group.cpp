@@ -38,7 +38,7 @@ comm::JoinOptions join_options(const ddprun_group_options& options) {
 std::string identity(const comm::JoinOptions& options, const ddprun_comm_plugin& plugin, bool check) {
   std::string text = std::string("ddprun = ") + version() + "\nbackend = " + plugin.name + " " + plugin.version + " " +
                      plugin.library + "\nalgorithm = " + options.algorithm + "\ncheck = " + (check ? "on" : "off") +
-                     "\n";
+                     "\ndeterministic = " + (options.deterministic ? "on" : "off") + "\n";
   for (const auto& [key, value] : options.options) text += "option " + key + " = " + value + "\n";
   return text;
 }

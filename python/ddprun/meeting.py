@@ -2,12 +2,28 @@
 import ctypes
 import itertools
 import os
+import socket
 import time
 
 import torch.distributed as dist
 
 from . import library
 from .work import error_of
+
+
+def own_address():
+    """The IP address by which the ranks on other hosts reach this host: DDPRUN_ADDRESS, or that of the interface that
+    leads to MASTER_ADDR. "" if neither is known."""
+    given, master = os.environ.get("DDPRUN_ADDRESS", ""), os.environ.get("MASTER_ADDR", "")
+    if given or not master:
+        return given
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(master, 9, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind, protocol) as end:
+            end.connect(place)  # sends nothing
+            return end.getsockname()[0]
+    except OSError:
+        return ""
 
 
 class Meeting:
@@ -34,7 +50,7 @@ class Meeting:
             timeout_ms=min(int(self._timeout.total_seconds() * 1000), 2**32 - 1),
             deterministic=options.deterministic, check=options.check, option_count=len(entries), options=entries,
             backend=plugin.encode(), algorithm=options.algorithm.encode(),
-            address=os.environ.get("DDPRUN_ADDRESS", "").encode(), name=None, context=None, allgather=allgather)
+            address=own_address().encode(), name=None, context=None, allgather=allgather)
         try:
             return library.create(asked)
         except library.Failure as failure:

@@ -57,6 +57,26 @@ TEST_CASE("ranks that differ do not join, and each says in what") {
   }
 }
 
+TEST_CASE("ranks of which one is deterministic do not join") {
+  const auto outcomes = run_ranks(2, As::processes, kDeadline, [](Rank& rank) {
+    auto options = options_of(rank, "shm");
+    options.deterministic = rank.rank();
+    join(options);
+  });
+  for (const auto& outcome : outcomes) CHECK(outcome.error.find("deterministic = on") != std::string::npos);
+}
+
+TEST_CASE("a struct of another size is refused, and nothing starts") {
+  const auto outcomes = run_ranks(1, As::processes, kDeadline, [](Rank& rank) {
+    const auto group = join(options_of(rank, "shm"));
+    ddprun_collective call = {sizeof call - 1, DDPRUN_FLOAT32, DDPRUN_SUM};
+    ddprun_work* work = nullptr;
+    require(ddprun_start(group.get(), DDPRUN_ALLREDUCE, &call, 1, &work) == DDPRUN_INVALID && work == nullptr);
+    require(std::string(ddprun_error()) == "ddprun_start: struct_size is not that of ddprun_collective");
+  });
+  CHECK(failures(outcomes) == "");
+}
+
 TEST_CASE("a wrong option of the library or of a plugin is refused") {
   const auto outcomes = run_ranks(1, As::processes, kDeadline, [](Rank& rank) {
     const auto error_with = [&](auto change) {

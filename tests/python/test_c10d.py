@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 sys.path.insert(0, sys.argv.pop(1) if len(sys.argv) > 1 and os.path.isdir(sys.argv[1]) else "python")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -26,6 +27,7 @@ from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 import ddprun  # noqa: E402
 import ranks  # noqa: E402
 import steps  # noqa: E402
+from ddprun.meeting import own_address  # noqa: E402
 
 PLUGINS = [name for name in ("shm", "gloo", "ucx") if name in ddprun.backends()]
 
@@ -107,6 +109,15 @@ class Arguments(Case):
 
         for result in ranks.run(body):
             self.raised(result, "TypeError", "ddprun_shm: pg_options is a list: expected a dict")
+
+
+class Addresses(Case):
+    def test_the_address_is_given_or_leads_to_rank_0(self):
+        for given, master, expected in (("192.0.2.7", "127.0.0.1", "192.0.2.7"), ("", "127.0.0.1", "127.0.0.1"),
+                                        ("", "", "")):
+            with self.subTest(given=given, master=master), \
+                    unittest.mock.patch.dict(os.environ, DDPRUN_ADDRESS=given, MASTER_ADDR=master):
+                self.assertEqual(own_address(), expected)
 
 
 class Failures(Case):

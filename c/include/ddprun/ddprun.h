@@ -96,7 +96,7 @@ typedef struct ddprun_group_options {
 /* Joins the ranks into a group. Collective: all ranks call it. Blocks for at most timeout_ms, plus the time in
  * allgather. The caller owns *out, and frees it with ddprun_group_destroy. DDPRUN_INVALID: a wrong value in `options`.
  * DDPRUN_UNSUPPORTED: as in ddprun_backend, or the plugin does not have the device or the algorithm. DDPRUN_MISMATCH:
- * the ranks differ in the version of ddprun, the plugin and its version, algorithm, options or check.
+ * the ranks differ in the version of ddprun, the plugin and its version, algorithm, options, check or deterministic.
  * DDPRUN_PEER_LOST: allgather failed, or a rank has ended. DDPRUN_TIMEOUT: a rank did not join in time. */
 DDPRUN_API ddprun_status ddprun_group_create(const ddprun_group_options* options, ddprun_group** out);
 
@@ -134,7 +134,7 @@ enum {
  * thread of the group, after all works that were started before. ddprun_collective says for each kind which buffers a
  * rank gives, and their sizes in elements. The array `calls` belongs to the caller again when this function returns,
  * and the buffers when the work has ended. For DDPRUN_BARRIER, `calls` may be null and `count` 0. The caller owns
- * *out, and frees it with ddprun_release. DDPRUN_INVALID: there is no such kind. ddprun_result returns the
+ * *out, and frees it with ddprun_release. DDPRUN_INVALID: no such kind, or a struct_size. ddprun_result returns the
  * errors of the collectives. With a stream-ordered plugin, the work has ended when this function returns: the
  * collectives are on ddprun_collective.stream, and the buffers belong to the caller after them, in stream order. */
 DDPRUN_API ddprun_status ddprun_start(ddprun_group* group, int32_t kind, const ddprun_collective* calls, uint32_t count,
@@ -143,8 +143,7 @@ DDPRUN_API ddprun_status ddprun_start(ddprun_group* group, int32_t kind, const d
 /* Starts an exchange (all-to-all), as ddprun_start starts a collective: each rank sends a block of bytes to each rank.
  * Needs DDPRUN_CAP_EXCHANGE. The arrays of blocks belong to the caller again when this function returns, the blocks
  * when the work has ended. */
-DDPRUN_API ddprun_status ddprun_start_exchange(ddprun_group* group, const ddprun_exchange* exchange,
-                                               ddprun_work** out);
+DDPRUN_API ddprun_status ddprun_start_exchange(ddprun_group* group, const ddprun_exchange* exchange, ddprun_work** out);
 
 /* Waits until the work has ended, for at most timeout_ms. Returns 1 if it has ended, 0 if it still runs. */
 DDPRUN_API int32_t ddprun_wait(ddprun_work* work, uint32_t timeout_ms);
@@ -159,7 +158,7 @@ DDPRUN_API void ddprun_then(ddprun_work* work, ddprun_done_fn done, void* contex
  * the contents of the receive buffers are undefined. */
 DDPRUN_API ddprun_status ddprun_result(ddprun_work* work, ddprun_comm_execution* execution);
 
-/* Frees the work. It need not have ended: then it still runs, and uses its buffers until it ends. */
+/* Frees the work. A work that still runs uses its buffers until it ends; the function of ddprun_then says when. */
 DDPRUN_API void ddprun_release(ddprun_work* work);
 
 /* Shuts down the libraries that the plugins are built on (ddprun_comm_plugin::finish), as MPI_Finalize does. Call it
