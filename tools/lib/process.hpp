@@ -13,14 +13,14 @@
 namespace ddprun::tools {
 
 struct ProcessPlan {
-  std::vector<std::string> command;                  // argv; command[0] is a path
-  std::vector<std::string> environment;              // further variables: "NAME=value"
-  std::string log;                                   // new file for its output, in a folder that may be new too
-  std::optional<std::chrono::milliseconds> timeout;  // from its start to its end
-  bool echo = false;                                 // also copy its output to stderr
+  std::vector<std::string> command;                    // argv; command[0] is a path
+  std::vector<std::string> environment;                // further variables: "NAME=value"
+  std::string log{};                                   // new file for its output, in a folder that may be new too
+  std::optional<std::chrono::milliseconds> timeout{};  // from its start to its end
+  bool echo = false;                                   // also copy its output to stderr
   bool ends_orphans = false;  // kill what it has left after its end: torchrun's ranks are not in its process group
   // Called every tenth of a second while it runs, and once after its end; true requests an early end, as SIGTERM does.
-  std::function<bool()> end_early;
+  std::function<bool()> end_early{};
 };
 
 enum class Ending { exited, ended_early, timed_out, interrupted, terminated };

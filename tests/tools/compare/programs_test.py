@@ -84,6 +84,13 @@ class Programs(unittest.TestCase):
         self.assertEqual(code, 2)
         self.assertIn("has 7 steps that count", err)
 
+    def check_verdict(self, comparison, part):
+        """Of a second variant that sleeps. On a busy machine, two runs need not be enough for "slower"."""
+        verdict = comparison["against_first"][0]["verdict"]
+        self.assertNotEqual(verdict, "faster")
+        if verdict == "slower":
+            self.assertIn(f"% {part}", comparison["ceiling"])
+
     def predict(self, run):
         bench = self.folder / "bench.json"
         bench.write_text(json.dumps({"ddprun_bench": 1, "hosts": [{"name": f"node{i}", "ranks": [i]} for i in range(2)],
@@ -117,11 +124,10 @@ class Programs(unittest.TestCase):
         comparison = self.result()
         self.assertEqual(comparison["differing_keys"], ["env.NAP"])
         against = comparison["against_first"][0]
-        # Two runs on a busy machine need not be enough for "slower".
-        self.assertEqual((against["name"], against["verdict"] != "faster"), ("NAP=0.2", True), out)
+        self.assertEqual(against["name"], "NAP=0.2")
         quick, slow = (one["median"]["split"]["data"] for one in comparison["variants"])
         self.assertGreater(slow, max(0.19, quick), out)
-        self.assertIn("% data wait", comparison["ceiling"])
+        self.check_verdict(comparison, "data wait")
         code, out, err = self.predict(comparison["variants"][1]["runs"][0]["folder"])
         self.assertEqual(code, 0, err)
         self.assertIn("in 1 bucket.", out)
@@ -183,9 +189,8 @@ class Programs(unittest.TestCase):
         code, out, err = self.compare("--vary", "env.NAP=0,0.2", "--repeats", "2", "--", *TRAIN_CPP, SILENT="1")
         self.assertEqual(code, 0, err)
         comparison = self.result()
-        self.assertNotEqual(comparison["against_first"][0]["verdict"], "faster", out)
         self.assertGreater(comparison["variants"][1]["median"]["split"]["other"], 0.19)
-        self.assertIn("% other", comparison["ceiling"])
+        self.check_verdict(comparison, "other")
         code, out, err = self.compare("--vary", "env.STEPS=12,14", "--repeats", "1", "--", *TRAIN_CPP)
         self.assertEqual(code, 2, err)
         self.assertIn("train.steps: 12 in STEPS=12, 14 in STEPS=14", err)
