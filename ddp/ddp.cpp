@@ -142,7 +142,7 @@ std::unique_ptr<at::ObserverContext> at_node_of_backward(const at::RecordFunctio
 void start_recording(train::ProgramSteps& steps) {
   recorded = &steps;
   using at::RecordFunctionCallback, at::RecordScope;
-  static const at::CallbackHandle handle =
+  [[maybe_unused]] static const at::CallbackHandle once =
       at::addGlobalCallback(RecordFunctionCallback(at_node_of_backward).scopes({RecordScope::BACKWARD_FUNCTION}));
 }
 

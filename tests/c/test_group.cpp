@@ -69,7 +69,8 @@ TEST_CASE("ranks of which one is deterministic do not join") {
 TEST_CASE("a struct of another size is refused, and nothing starts") {
   const auto outcomes = run_ranks(1, As::processes, kDeadline, [](Rank& rank) {
     const auto group = join(options_of(rank, "shm"));
-    ddprun_collective call = {sizeof call - 1, DDPRUN_FLOAT32, DDPRUN_SUM};
+    ddprun_collective call{};
+    call.struct_size = sizeof call - 1;
     ddprun_work* work = nullptr;
     require(ddprun_start(group.get(), DDPRUN_ALLREDUCE, &call, 1, &work) == DDPRUN_INVALID && work == nullptr);
     require(std::string(ddprun_error()) == "ddprun_start: struct_size is not that of ddprun_collective");
