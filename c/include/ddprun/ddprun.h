@@ -134,7 +134,7 @@ enum {
  * thread of the group, after all works that were started before. ddprun_collective says for each kind which buffers a
  * rank gives, and their sizes in elements. The array `calls` belongs to the caller again when this function returns,
  * and the buffers when the work has ended. For DDPRUN_BARRIER, `calls` may be null and `count` 0. The caller owns
- * *out, and frees it with ddprun_release. DDPRUN_INVALID: no such kind, or a struct_size. ddprun_result returns the
+ * *out, and frees it with ddprun_release. DDPRUN_INVALID: a wrong kind or struct_size. ddprun_result returns the
  * errors of the collectives. With a stream-ordered plugin, the work has ended when this function returns: the
  * collectives are on ddprun_collective.stream, and the buffers belong to the caller after them, in stream order. */
 DDPRUN_API ddprun_status ddprun_start(ddprun_group* group, int32_t kind, const ddprun_collective* calls, uint32_t count,
