@@ -24,8 +24,8 @@ std::string find_engine() {
 
 // Without LibTorch the loader ends the engine, with a line that says neither why nor what to do.
 void require_torch() {
-  const std::string library = DDPRUN_TORCH_LIB "/libtorch_cpu.so";
-  if (::access(library.c_str(), R_OK) == 0) return;
+  const std::string folder = DDPRUN_TORCH_LIB, library = folder + "/libtorch_cpu.so";
+  if (folder.empty() || ::access(library.c_str(), R_OK) == 0) return;  // empty: pip has installed both
   const std::string reason = std::strerror(errno);
   if (::dlopen("libtorch_cpu.so", RTLD_LAZY) != nullptr) return;  // where LD_LIBRARY_PATH or the system has it
   throw Error(ExitCode::failure, "cannot read LibTorch, " + library + ": " + reason +
@@ -38,7 +38,7 @@ void require_torch() {
   if (engine.empty()) {
     throw Error(ExitCode::failure,
                 "this ddprun was built without LibTorch (DDPRUN_TORCH=OFF): it has the tools, `launch` and "
-                "`plugins`; to train, build it with LibTorch");
+                "`plugins`; to train, `pip install ddprun-train`, or build it with LibTorch");
   }
   require_torch();
   run_tool(engine, {arguments.argv.begin() + 1, arguments.argv.end()});

@@ -19,14 +19,16 @@ add_custom_target(product DEPENDS runtime tools ddprun_charts)
 foreach(target ddprun libddprun ddprun_c)
   if(TARGET ${target})
     add_dependencies(runtime ${target})
-    install(TARGETS ${target} RUNTIME DESTINATION bin LIBRARY DESTINATION lib)
   endif()
 endforeach()
+install(TARGETS ddprun ddprun_c RUNTIME DESTINATION bin LIBRARY DESTINATION lib)
+# The component `train` is what needs LibTorch.
 if(TARGET ddprun-engine)
-  install(TARGETS ddprun-engine RUNTIME DESTINATION libexec)
+  install(TARGETS libddprun LIBRARY DESTINATION lib COMPONENT train)
+  install(TARGETS ddprun-engine RUNTIME DESTINATION libexec COMPONENT train)
   # The build folder has the layout of the prefix, so it uses the same run paths. (CMake would add an empty entry to the
   # build's run paths, which means the current folder.)
-  set_target_properties(ddprun-engine libddprun PROPERTIES INSTALL_RPATH "$ORIGIN/../lib;${DDPRUN_TORCH_LIB}"
+  set_target_properties(ddprun-engine libddprun PROPERTIES INSTALL_RPATH "$ORIGIN/../lib;${DDPRUN_TORCH_RPATH}"
                                                     BUILD_WITH_INSTALL_RPATH ON)
 endif()
 
@@ -45,9 +47,19 @@ install(FILES ${PROJECT_BINARY_DIR}/ddprunConfig.cmake ${PROJECT_BINARY_DIR}/ddp
               ${CMAKE_CURRENT_LIST_DIR}/DdprunConformance.cmake
         DESTINATION ${package})
 
+# A wheel cannot say where Torch is, so it has no ddprun-ddp.pc.
 set(pc_files ddprun.pc ddprun-c.pc)
 if(DDPRUN_TORCH)
-  list(APPEND pc_files ddprun-ddp.pc)
+  block()
+    if(DDPRUN_WHEEL)
+      set(DDPRUN_TORCH_DIR "")
+    endif()
+    configure_file(${CMAKE_CURRENT_LIST_DIR}/ddprunBuiltTorch.cmake.in ${PROJECT_BINARY_DIR}/ddprunBuiltTorch.cmake @ONLY)
+  endblock()
+  install(FILES ${PROJECT_BINARY_DIR}/ddprunBuiltTorch.cmake DESTINATION ${package} COMPONENT train)
+  if(NOT DDPRUN_WHEEL)
+    list(APPEND pc_files ddprun-ddp.pc)
+  endif()
   # GCC 12's own default is C++17. A flag of pkg-config overrides the program's -std, so it is there only if it must be.
   set(ddprun_standard "")
   if(DDPRUN_TORCH_VERSION VERSION_GREATER_EQUAL 2.14)
@@ -59,6 +71,9 @@ foreach(file ${pc_files})
   install(FILES ${PROJECT_BINARY_DIR}/${file} DESTINATION lib/pkgconfig)
 endforeach()
 
+if(DDPRUN_WHEEL)
+  install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/install_bundled.cmake)
+endif()
 install(CODE "set(source ${PROJECT_SOURCE_DIR})
 set(version ${PROJECT_VERSION})")
 install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/install_pages.cmake)

@@ -1,5 +1,5 @@
 # Environments of pinned Python packages, each in a folder of its own. Sourced by torch.sh, for it, ucx.sh,
-# nccl.sh, charts.sh and site.sh.
+# nccl.sh, charts.sh, site.sh and wheels.sh.
 
 # A list file's entries, without comments.
 entries() { sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$@"; }

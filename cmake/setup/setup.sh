@@ -15,6 +15,8 @@ logs=$root/build/setup
 . "$setup/charts.sh"
 # shellcheck source=cmake/setup/site.sh
 . "$setup/site.sh"
+# shellcheck source=cmake/setup/wheels.sh
+. "$setup/wheels.sh"
 
 trap 'stop_ticking; say interrupted; exit 130' INT
 
@@ -127,7 +129,10 @@ prepare() {
   need_nccl
   charts_python=''
   if [[ $* == *tests* || $* == *charts* ]]; then need_charts; fi
-  if [[ $1 == tests ]]; then need_site; fi
+  if [[ $1 == tests ]]; then
+    need_site
+    need_wheels
+  fi
 }
 
 lock_clone() { lock 9 "$logs/lock" "this clone"; }

@@ -33,6 +33,7 @@ make_sandbox() {
   make_nccl
   make_charts
   make_site
+  make_wheels
 }
 
 # The complete environment of UCX; its python records its calls under a separate name.
@@ -69,6 +70,15 @@ make_site() {
   fake site-python 'exit 1'
   ln -sf "$box/bin/site-python" "$site/bin/python"
   entries "$clone/cmake/setup/site.txt" >"$site/ddprun-complete.txt"
+}
+
+# The same for what builds wheels.
+make_wheels() {
+  wheels=$box/home/.cache/ddprun/wheels-1.1.2
+  mkdir -p "$wheels/bin"
+  fake wheels-python 'exit 1'
+  ln -sf "$box/bin/wheels-python" "$wheels/bin/python"
+  entries "$clone/cmake/setup/wheels.txt" >"$wheels/ddprun-complete.txt"
 }
 
 remove_sandbox() { rm -rf "$box"; }

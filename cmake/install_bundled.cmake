@@ -1,0 +1,22 @@
+# Copies the libraries that the installed programs need and that not every Linux has into lib/ddprun/bundled, with the
+# licences of their Debian packages.
+set(prefix $ENV{DESTDIR}${CMAKE_INSTALL_PREFIX})
+set(folder ${prefix}/lib/ddprun/bundled)
+file(GLOB programs ${prefix}/bin/ddprun ${prefix}/bin/ddprun-*)
+list(REMOVE_ITEM programs ${prefix}/bin/ddprun-completion)  # a script
+file(GLOB modules ${prefix}/lib/*.so ${prefix}/lib/ddprun/v1/*.so)
+# Those of manylinux (PEP 600), of this project, and of wheels.
+file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${programs} MODULES ${modules} RESOLVED_DEPENDENCIES_VAR libraries
+     PRE_EXCLUDE_REGEXES "^lib(c|m|dl|rt|pthread|z|stdc[+][+]|gcc_s)[.]so" "^ld-linux" "^libddprun" "^libtorch"
+                         "^libc10[.]" "^lib(ucp|ucs|nccl|cudart)[.]")
+foreach(library IN LISTS libraries)
+  cmake_path(GET library FILENAME name)
+  file(REAL_PATH ${library} file)
+  file(MAKE_DIRECTORY ${folder})
+  file(COPY_FILE ${file} ${folder}/${name})
+  execute_process(COMMAND dpkg-query --search ${file} OUTPUT_VARIABLE package ERROR_QUIET)
+  string(REGEX REPLACE ":.*" "" package "${package}")
+  if(EXISTS /usr/share/doc/${package}/copyright)
+    file(COPY_FILE /usr/share/doc/${package}/copyright ${folder}/${package}.copyright)
+  endif()
+endforeach()

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# wheels_test.sh TORCH UCX: builds the wheels, installs them into an environment that is then moved, and uses it. TORCH
+# and UCX are the folders of these packages; they are linked into the environment instead of installed.
+set -euo pipefail
+torch=$1
+ucx=$2
+root=$(cd "$(dirname "$0")/../.." && pwd)
+box=$(mktemp -d)
+trap 'rm -rf "$box"' EXIT
+fail() { printf 'wheels_test: %s\n' "$*" >&2; exit 1; }
+
+"$root/python/build-wheels" "$box/wheels"
+/usr/bin/python3 -m venv "$box/first"
+"$box/first/bin/pip" -q --disable-pip-version-check install --no-index --no-deps "$box"/wheels/ddprun-*.whl
+mv "$box/first" "$box/env"
+env=$box/env
+packages=$(echo "$env"/lib/python3*/site-packages)
+ln -s "$ucx" "$packages/libucx"
+export HOME=$box/home OMP_NUM_THREADS=1
+mkdir "$HOME"
+
+for program in "$env"/bin/ddprun-*; do
+  "$program" --help >"$box/out" || fail "$program --help: $(<"$box/out")"
+done
+"$env/bin/ddprun" plugins >"$box/out"
+for plugin in gloo shm ucx; do
+  grep -q "$env/lib/ddprun/v1/libddprun_comm_$plugin.so" "$box/out" || fail "no plugin $plugin: $(<"$box/out")"
+done
+"$env/bin/ddprun" bench --ranks 2 --backend gloo,shm,ucx --sizes 4K >"$box/out" 2>&1 || fail "bench: $(<"$box/out")"
+config=$root/configs/linear_ddp_gloo.toml
+if "$env/bin/ddprun" --config "$config" >"$box/out" 2>&1; then fail "it trains without ddprun-train"; fi
+grep -q "pip install ddprun-train" "$box/out" || fail "without ddprun-train it said: $(<"$box/out")"
+
+"$env/bin/python" -m pip -q --disable-pip-version-check install --no-index --no-deps "$box"/wheels/ddprun_train-*.whl
+for package in "$torch" "$torch"/../nvidia "$torch"/../typing_extensions.py; do
+  [[ ! -e $package ]] || ln -s "$(readlink -f "$package")" "$packages/"
+done
+"$env/bin/ddprun" --version | grep -q '^torch 2\.' || fail "--version: $("$env/bin/ddprun" --version)"
+(cd "$box" && "$env/bin/ddprun" --config "$config" --set train.epochs=1) >"$box/out" 2>&1 ||
+  fail "training: $(<"$box/out")"
+left=$(find "$HOME" -type f -not -path '*/.rustup/*')  # pip asks rustc for its version
+[[ ! $left ]] || fail "written into the home: $left"
+if readelf -d "$env"/bin/ddprun "$env"/libexec/* "$env"/lib/*.so "$env"/lib/ddprun/v1/*.so |
+  grep 'PATH)' | grep -v '\[$ORIGIN' | grep .; then
+  fail "an absolute run path"
+fi
+echo "passed: both wheels, in an environment that was moved"
