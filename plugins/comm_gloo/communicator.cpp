@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "lazy/library.hpp"
 #include "sockets.hpp"
 
 namespace ddprun::gloo_backend {
@@ -170,3 +171,5 @@ void GlooCommunicator::abort() noexcept {
 }
 
 }  // namespace ddprun::gloo_backend
+
+DDPRUN_LAZY_BACKEND(gloo, ddprun::gloo_backend::GlooCommunicator);

@@ -7,11 +7,14 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <stop_token>
 #include <string_view>
 
@@ -34,10 +37,15 @@ std::string without_location(const std::string& text) {
   return text.starts_with('[') && end != std::string::npos ? text.substr(end + 2) : text;
 }
 
-std::shared_ptr<gloo::transport::Device> make_device(const std::string& address) try {
-  gloo::transport::tcp::attr where;
-  where.hostname = address;
-  return gloo::transport::tcp::CreateDevice(where);
+// Never deleted: Debian 13's Gloo ends the process if a thread of its own is the last to own a device, as a stranger's
+// connection makes it. A forked process makes its own.
+std::shared_ptr<gloo::transport::Device> device_on(const std::string& address) try {
+  static std::mutex mutex;
+  static auto& devices = *new std::map<std::pair<pid_t, std::string>, std::shared_ptr<gloo::transport::Device>>;
+  const std::lock_guard lock(mutex);
+  auto& device = devices[{getpid(), address}];
+  if (device == nullptr) device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(address.c_str()));
+  return device;
 } catch (const std::exception& error) {
   throw CommError(CommStatus::internal, "cannot listen on " + with_interface(address, network_interfaces()) + ": " +
                                             without_location(error.what()));
@@ -131,7 +139,7 @@ Mesh::Mesh(const Host& host, const std::vector<host::Process>& processes)
   const auto is_here = [&](const host::Process& each) { return host::share_network(each, processes.front()); };
   const bool are_here = std::all_of(processes.begin() + 1, processes.end(), is_here);
   address_ = listening_address(host, are_here, network_interfaces());
-  device_ = make_device(address_);
+  device_ = device_on(address_);
   try {
     auto sockets = connect(host, processes);
     for (const auto& socket : sockets) {

@@ -1,30 +1,20 @@
 #include "communicator.hpp"
 
+#include "lazy/library.hpp"
+
 namespace ddprun::nccl_backend {
 namespace {
 
-ncclDataType_t nccl_type(DType dtype) {
-  switch (dtype) {
-    case DType::float16: return ncclFloat16;
-    case DType::bfloat16: return ncclBfloat16;
-    case DType::float32: return ncclFloat32;
-    case DType::float64: return ncclFloat64;
-    case DType::int8: return ncclInt8;
-    case DType::int32: return ncclInt32;
-    case DType::int64: return ncclInt64;
-    case DType::uint8: return ncclUint8;
-    default: throw CommError(CommStatus::unsupported, "NCCL does not reduce this dtype");
-  }
-}
+// In the order of DType and Op; ncclNumTypes is none.
+constexpr ncclDataType_t kTypes[] = {ncclFloat16,  ncclBfloat16, ncclFloat32, ncclFloat64, ncclInt8,
+                                     ncclNumTypes, ncclInt32,    ncclInt64,   ncclUint8};
+constexpr ncclRedOp_t kOps[] = {ncclSum, ncclMin, ncclMax, ncclProd, ncclAvg};
+static_assert(std::size(kTypes) == kDTypeCount && std::size(kOps) == kOpCount);
 
-ncclRedOp_t nccl_op(Op op) {
-  switch (op) {
-    case Op::sum: return ncclSum;
-    case Op::min: return ncclMin;
-    case Op::max: return ncclMax;
-    case Op::product: return ncclProd;
-    default: return ncclAvg;
-  }
+ncclDataType_t nccl_type(DType dtype) {
+  const auto type = kTypes[static_cast<std::size_t>(dtype)];
+  if (type == ncclNumTypes) throw CommError(CommStatus::unsupported, "NCCL does not reduce this dtype");
+  return type;
 }
 
 // Broadcast and allgather move bytes, so they support every dtype.
@@ -89,7 +79,8 @@ Work NcclCommunicator::start(const char* name, Algorithm algorithm, const Collec
 
 Work NcclCommunicator::allreduce(const Collective& call) {
   return start("allreduce", algorithm_, call, [&](ncclComm_t comm, cudaStream_t stream) {
-    return ncclAllReduce(call.send, call.recv, call.count, nccl_type(call.dtype), nccl_op(call.op), comm, stream);
+    return ncclAllReduce(call.send, call.recv, call.count, nccl_type(call.dtype),
+                         kOps[static_cast<std::size_t>(call.op)], comm, stream);
   });
 }
 
@@ -107,7 +98,8 @@ Work NcclCommunicator::allgather(const Collective& call) {
 
 Work NcclCommunicator::reduce_scatter(const Collective& call) {
   return start("reduce_scatter", Algorithm::nccl, call, [&](ncclComm_t comm, cudaStream_t stream) {
-    return ncclReduceScatter(call.send, call.recv, call.count, nccl_type(call.dtype), nccl_op(call.op), comm, stream);
+    return ncclReduceScatter(call.send, call.recv, call.count, nccl_type(call.dtype),
+                             kOps[static_cast<std::size_t>(call.op)], comm, stream);
   });
 }
 
@@ -173,3 +165,5 @@ std::shared_ptr<void> NcclCommunicator::allocate(std::size_t bytes) {
 }
 
 }  // namespace ddprun::nccl_backend
+
+DDPRUN_LAZY_BACKEND(nccl, ddprun::nccl_backend::NcclCommunicator);

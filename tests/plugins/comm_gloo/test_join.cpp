@@ -110,7 +110,7 @@ TEST_CASE("another program that connects to a rank's port first does not become 
   CHECK(sums[1] == 3);
 }
 
-TEST_CASE("ranks whose ports another program takes each time do not join") {
+TEST_CASE("ranks whose ports another program takes each time join only if Gloo knows its peers") {
   TwoRanks ranks(100);
   std::string errors[2];
   std::thread other([&] { errors[1] = error_of([&] { join(gloo(), ranks.options(1)); }); });
@@ -118,7 +118,11 @@ TEST_CASE("ranks whose ports another program takes each time do not join") {
   other.join();
   for (const auto& error : errors) {
     CAPTURE(error);
+#if __has_include(<gloo/transport/tcp/listener.h>)  // Debian 13's Gloo: all peers use one port, and say who they are
+    CHECK(error == "no error");
+#else
     CHECK(error.find("the ranks could not connect, after 3 attempts: ") != error.npos);
+#endif
   }
 }
 
