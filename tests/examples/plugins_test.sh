@@ -19,6 +19,7 @@ short='--ranks 2 --slack 15000 --filter lifetime --filter requests --filter "aut
 
 # For comm_mpi: root may run mpirun, ranks may be more than cores and are not bound, and they stay on this machine.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
 export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl=self,vader
 mpi=''
 if command -v mpirun >/dev/null && command -v mpicc >/dev/null; then mpi=comm_mpi; fi
