@@ -32,7 +32,8 @@ need_environment() {
   local name=$1 content=$2 venv=$3 missing stamp=$3/ddprun-complete.txt
   shift 3
   [[ $(pins_missing "$venv" "$@") ]] || return 0
-  mkdir -p "$venv"
+  mkdir -p "$venv" 2>/dev/null && [[ -w $venv ]] ||
+    fail "cannot write $venv; set XDG_CACHE_HOME to a folder for what the set-up downloads"
   lock 8 "$venv.lock" "$venv"
   mapfile -t missing < <(pins_incomplete "$venv" "$@")
   if ((${#missing[@]})); then

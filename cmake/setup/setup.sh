@@ -23,15 +23,27 @@ trap 'stop_ticking; say interrupted; exit 130' INT
 say() { printf 'ddprun: set-up: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
 
-# step LOG NAME COMMAND...: runs the command into the log; if it fails, shows the log's end and names both.
+# known_reason LOG: why a command failed and what to do, for what a user can mend.
+known_reason() {
+  if grep -qs 'No space left on device' "$1"; then
+    echo ": the disk is full; make room and run this again"
+  elif grep -qsE 'Temporary failure|Could not resolve|Failed to establish a new connection|Network is unreachable' "$1"; then
+    echo ": no connection to the packages; check the network and https_proxy, and run this again"
+  elif grep -qs 'ensurepip is not' "$1"; then
+    echo ": /usr/bin/python3 has no venv; install python3-venv and run this again"
+  fi
+}
+
+# step LOG NAME COMMAND...: runs the command into the log; if it fails, says why, or shows the log's end, and names both.
 step() {
-  local log=$logs/$1 name=$2 status=0
+  local log=$logs/$1 name=$2 reason status=0
   shift 2
   say "$name"
   while_ticking "${name%%: *}" "$log" "$@" || status=$?
   ((status == 0)) && return
-  tail -n 25 "$log" >&2
-  fail "$name: failed (exit $status); log: $log"
+  reason=$(known_reason "$log")
+  [[ $reason ]] || tail -n 25 "$log" >&2
+  fail "$name: failed (exit $status)$reason; log: $log"
 }
 
 # lock FD FILE WHAT: holds the file's lock until FD is closed, so that two of us do not install or build the same thing.
@@ -66,16 +78,28 @@ installed_packages() {
   dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^installed //p'
 }
 
+# The name of this system, "" on a Debian of which the set-up knows the packages.
+os_release=/etc/os-release
+unknown_system() {
+  (
+    # shellcheck disable=SC1090
+    . "$os_release"
+    [[ $ID-${VERSION_ID:-} =~ ^debian-1[23]$ ]] || echo "${PRETTY_NAME:-$ID}"
+  )
+}
+
 # need_packages program|tests
 need_packages() {
-  local wanted missing command size='120 MB' lists=("$setup/packages.txt")
+  local wanted missing command system size='120 MB' lists=("$setup/packages.txt")
   if [[ $1 == tests ]]; then lists+=("$setup/packages-tests.txt") size='500 MB'; fi
   mapfile -t wanted < <(entries "${lists[@]}")
+  system=$(unknown_system)
   command -v dpkg-query >/dev/null ||
-    fail "Debian packages: no dpkg-query here, and this set-up knows Debian only; install what" \
-      "cmake/setup/packages.txt names in your system's way, then: cmake --preset release && cmake --build --preset release"
+    fail "packages: this set-up knows Debian 12 and 13, and this is $system; install in its way what Debian calls" \
+      "${wanted[*]}; then: cmake --preset release && cmake --build --preset release"
   mapfile -t missing < <(comm -23 <(printf '%s\n' "${wanted[@]}" | sort) <(installed_packages "${wanted[@]}" | sort))
   ((${#missing[@]} == 0)) && return
+  [[ ! $system ]] || say "this set-up knows Debian 12 and 13; on $system it tries their package names"
   command="apt-get install -y --no-install-recommends ${missing[*]}"
   if (($(id -u) != 0)) && ! command -v sudo >/dev/null; then
     fail "Debian packages are missing, and there is neither root nor sudo to install them; as root: $command"

@@ -77,7 +77,42 @@ test_a_system_without_dpkg_is_refused_in_words() {
   rm "$box/bin/dpkg-query"
   run ./ddprun
   expect status "$status" 1
-  expect_has line "$errors" "this set-up knows Debian only"
+  expect_has line "$errors" "this set-up knows Debian 12 and 13, and this is "
+  expect_has packages "$errors" "install in its way what Debian calls g++ cmake ninja-build "
+  expect lines "$(wc -l <"$box/errors")" 1
+}
+
+test_another_system_with_dpkg_is_named_before_debians_packages_are_tried() {
+  make_environment 'exit 1' torch-cpu.txt
+  printf 'ID=ubuntu\nVERSION_ID="24.04"\nPRETTY_NAME="Ubuntu 24.04 LTS"\n' >"$box/os-release"
+  sed -i "s|^os_release=.*|os_release=$box/os-release|" "$clone/cmake/setup/setup.sh"
+  run ./ddprun
+  expect installs "$(calls_of apt-get)" ""
+  sed -i '/^ccache$/d' "$box/installed"
+  run ./ddprun
+  expect_has line "$errors" "this set-up knows Debian 12 and 13; on Ubuntu 24.04 LTS it tries their package names"
+}
+
+test_what_a_user_can_mend_is_one_line() {
+  local reason
+  for reason in "the disk is full=OSError: [Errno 28] No space left on device" \
+    "no connection to the packages=Err:1 Temporary failure resolving 'deb.debian.org'" \
+    "/usr/bin/python3 has no venv; install python3-venv=ensurepip is not available"; do
+    sed -i '/^ccache$/d' "$box/installed"
+    fake apt-get "echo \"${reason#*=}\"; exit 100"
+    run ./ddprun
+    expect status "$status" 1
+    expect lines "$(wc -l <"$box/errors")" 2
+    expect_has reason "$(tail -n 1 "$box/errors")" ": failed (exit 100): ${reason%%=*}"
+  done
+}
+
+test_a_cache_that_cannot_be_written_is_one_line() {
+  variables+=("XDG_CACHE_HOME=/proc/no")
+  run ./ddprun
+  expect status "$status" 1
+  expect errors "$errors" \
+    "ddprun: set-up: cannot write /proc/no/ddprun/torch-2.11.0; set XDG_CACHE_HOME to a folder for what the set-up downloads"
 }
 
 test_a_failed_step_names_itself_and_its_log() {
