@@ -25,7 +25,7 @@ std::string find_engine() {
 // Without LibTorch the loader ends the engine, with a line that says neither why nor what to do.
 void require_torch() {
   const std::string folder = DDPRUN_TORCH_LIB, library = folder + "/libtorch_cpu.so";
-  if (folder.empty() || ::access(library.c_str(), R_OK) == 0) return;  // empty: pip has installed both
+  if (folder.empty() || ::access(library.c_str(), R_OK) == 0) return;  // empty: with_torch.in looks for it
   const std::string reason = std::strerror(errno);
   if (::dlopen("libtorch_cpu.so", RTLD_LAZY) != nullptr) return;  // where LD_LIBRARY_PATH or the system has it
   throw Error(ExitCode::failure, "cannot read LibTorch, " + library + ": " + reason +

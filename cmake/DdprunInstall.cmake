@@ -21,23 +21,33 @@ foreach(target ddprun libddprun ddprun_c)
     add_dependencies(runtime ${target})
   endif()
 endforeach()
-install(TARGETS ddprun ddprun_c RUNTIME DESTINATION bin LIBRARY DESTINATION lib)
-# The component `train` is what needs LibTorch.
+install(TARGETS ddprun RUNTIME DESTINATION bin)
+install(TARGETS ddprun_c LIBRARY DESTINATION lib COMPONENT libddprun1 NAMELINK_COMPONENT libddprun-dev)
 if(TARGET ddprun-engine)
-  install(TARGETS libddprun LIBRARY DESTINATION lib COMPONENT train)
-  install(TARGETS ddprun-engine RUNTIME DESTINATION libexec COMPONENT train)
+  install(TARGETS libddprun LIBRARY DESTINATION lib COMPONENT ${ddprun_torch_libddprun1}
+                                                    NAMELINK_COMPONENT ${ddprun_torch_libddprun-dev})
+  install(TARGETS ddprun-engine RUNTIME DESTINATION libexec COMPONENT ${ddprun_torch_ddprun})
   # The build folder has the layout of the prefix, so it uses the same run paths. (CMake would add an empty entry to the
   # build's run paths, which means the current folder.)
   set_target_properties(ddprun-engine libddprun PROPERTIES INSTALL_RPATH "$ORIGIN/../lib;${DDPRUN_TORCH_RPATH}"
                                                     BUILD_WITH_INSTALL_RPATH ON)
+  if(DDPRUN_PACKAGE)
+    string(REGEX MATCH "^[0-9]+[.][0-9]+" minor ${DDPRUN_TORCH_VERSION})
+    configure_file(${CMAKE_CURRENT_LIST_DIR}/with_torch.in ${PROJECT_BINARY_DIR}/with_torch @ONLY)
+    foreach(target ddprun-engine ddprun-conformance-model)
+      set_target_properties(${target} PROPERTIES SUFFIX .bin)
+      install(PROGRAMS ${PROJECT_BINARY_DIR}/with_torch DESTINATION libexec RENAME ${target} COMPONENT ${ddprun_torch_ddprun})
+    endforeach()
+  endif()
 endif()
 
 install(FILES ${ddprun_share_files} DESTINATION share/ddprun)
 
 set_target_properties(ddprun_sdk PROPERTIES EXPORT_NAME sdk)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/include/ddprun ${PROJECT_SOURCE_DIR}/c/include/ddprun DESTINATION include)
-install(TARGETS ddprun_sdk EXPORT ddprun ARCHIVE DESTINATION lib INCLUDES DESTINATION include)
-install(EXPORT ddprun NAMESPACE ddprun:: FILE ddprunTargets.cmake DESTINATION ${package})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/include/ddprun ${PROJECT_SOURCE_DIR}/c/include/ddprun DESTINATION include COMPONENT libddprun-dev)
+install(TARGETS ddprun_sdk EXPORT ddprun ARCHIVE DESTINATION lib COMPONENT libddprun-dev
+        INCLUDES DESTINATION include)
+install(EXPORT ddprun NAMESPACE ddprun:: FILE ddprunTargets.cmake DESTINATION ${package} COMPONENT libddprun-dev)
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/ddprunConfig.cmake.in ${PROJECT_BINARY_DIR}/ddprunConfig.cmake
                               INSTALL_DESTINATION ${package})
@@ -45,19 +55,19 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/ddprunConfigVersion.cmake
 install(FILES ${PROJECT_BINARY_DIR}/ddprunConfig.cmake ${PROJECT_BINARY_DIR}/ddprunConfigVersion.cmake
               ${CMAKE_CURRENT_LIST_DIR}/DdprunPlugin.cmake ${CMAKE_CURRENT_LIST_DIR}/DdprunTorch.cmake
               ${CMAKE_CURRENT_LIST_DIR}/DdprunConformance.cmake
-        DESTINATION ${package})
+        DESTINATION ${package} COMPONENT libddprun-dev)
 
-# A wheel cannot say where Torch is, so it has no ddprun-ddp.pc.
+# A package cannot say where Torch is, so it has no ddprun-ddp.pc.
 set(pc_files ddprun.pc ddprun-c.pc)
 if(DDPRUN_TORCH)
   block()
-    if(DDPRUN_WHEEL)
+    if(DDPRUN_PACKAGE)
       set(DDPRUN_TORCH_DIR "")
     endif()
     configure_file(${CMAKE_CURRENT_LIST_DIR}/ddprunBuiltTorch.cmake.in ${PROJECT_BINARY_DIR}/ddprunBuiltTorch.cmake @ONLY)
   endblock()
-  install(FILES ${PROJECT_BINARY_DIR}/ddprunBuiltTorch.cmake DESTINATION ${package} COMPONENT train)
-  if(NOT DDPRUN_WHEEL)
+  install(FILES ${PROJECT_BINARY_DIR}/ddprunBuiltTorch.cmake DESTINATION ${package} COMPONENT ${ddprun_torch_libddprun-dev})
+  if(NOT DDPRUN_PACKAGE)
     list(APPEND pc_files ddprun-ddp.pc)
   endif()
   # GCC 12's own default is C++17. A flag of pkg-config overrides the program's -std, so it is there only if it must be.
@@ -68,13 +78,24 @@ if(DDPRUN_TORCH)
 endif()
 foreach(file ${pc_files})
   configure_file(${CMAKE_CURRENT_LIST_DIR}/${file}.in ${PROJECT_BINARY_DIR}/${file} @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/${file} DESTINATION lib/pkgconfig)
+  install(FILES ${PROJECT_BINARY_DIR}/${file} DESTINATION lib/pkgconfig COMPONENT libddprun-dev)
 endforeach()
 
-if(DDPRUN_WHEEL)
+if(DDPRUN_PACKAGE)
+  set(excluded "")
+  set(ucx_modules "")
+  if(DDPRUN_PACKAGE STREQUAL wheel)
+    set(excluded "^libuc[ps][.]")
+  else()
+    file(GLOB ucx_modules ${ddprun_ucx_modules}/*.so.0)
+  endif()
+  install(CODE "set(excluded \"${excluded}\")\nset(ucx_modules \"${ucx_modules}\")")
   install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/install_bundled.cmake)
 endif()
 install(CODE "set(source ${PROJECT_SOURCE_DIR})
 set(version ${PROJECT_VERSION})")
 install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/install_pages.cmake)
 install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/install_shell_files.cmake)
+if(DDPRUN_PACKAGE STREQUAL system)
+  include(DdprunCpack)
+endif()

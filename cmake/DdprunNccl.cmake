@@ -120,7 +120,7 @@ target_link_libraries(ddprun_nccl INTERFACE ddprun_nccl_headers ${ddprun_nccl_li
 get_filename_component(ddprun_nccl_lib ${ddprun_nccl_library} DIRECTORY)
 get_filename_component(ddprun_cuda_lib ${ddprun_cuda_library} DIRECTORY)
 set(DDPRUN_NCCL_RPATH "${ddprun_nccl_lib};${ddprun_cuda_lib}")
-if(DDPRUN_WHEEL)
+if(DDPRUN_PACKAGE)
   set(DDPRUN_NCCL_RPATH ${ddprun_wheel_nccl})
 endif()
 message(STATUS "NCCL ${DDPRUN_NCCL_VERSION}: ${ddprun_nccl_library}, ${ddprun_cuda_library}")

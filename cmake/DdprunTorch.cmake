@@ -40,9 +40,9 @@ if(NOT DDPRUN_TORCH_VERSION MATCHES "^[0-9.]+$" OR DDPRUN_TORCH_VERSION VERSION_
 endif()
 
 set(DDPRUN_TORCH_LIB ${DDPRUN_TORCH_DIR}/lib)
-set(DDPRUN_TORCH_RPATH ${DDPRUN_TORCH_LIB} ${ddprun_wheel_bundled})
-if(DDPRUN_WHEEL)
-  set(DDPRUN_TORCH_RPATH ${ddprun_wheel_torch} ${ddprun_wheel_bundled})
+set(DDPRUN_TORCH_RPATH ${DDPRUN_TORCH_LIB})
+if(DDPRUN_PACKAGE)
+  set(DDPRUN_TORCH_RPATH ${ddprun_wheel_torch} ${ddprun_bundled})
 endif()
 add_library(ddprun_torch INTERFACE)
 # What Torch's headers need.

@@ -1,9 +1,10 @@
 # Installs the pages that a user reads, their pictures and the examples, from `source`, the source tree. Their links lead
 # to installed files; a link to another file of the source tree becomes plain text.
-set(folder $ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share/doc/ddprun)
+set(installed ${CMAKE_INSTALL_PREFIX}/share/doc/ddprun)  # file(INSTALL) adds DESTDIR
+set(folder $ENV{DESTDIR}${installed})
 set(developers "architecture|decisions")
 file(GLOB pictures ${source}/docs/*.png)
-file(INSTALL ${pictures} DESTINATION ${folder})
+file(INSTALL ${pictures} DESTINATION ${installed})
 file(GLOB pages ${source}/docs/*.md ${source}/README.md ${source}/CHANGELOG.md)
 list(FILTER pages EXCLUDE REGEX "/(${developers})\\.md$")
 foreach(page IN LISTS pages)
@@ -18,7 +19,7 @@ foreach(page IN LISTS pages)
   file(WRITE ${folder}/${name} "${text}")
 endforeach()
 
-file(INSTALL ${source}/examples DESTINATION ${folder})
+file(INSTALL ${source}/examples DESTINATION ${installed})
 file(READ ${source}/examples/README.md text)
 string(REPLACE "](../docs/" "](../" text "${text}")
 file(WRITE ${folder}/examples/README.md "${text}")

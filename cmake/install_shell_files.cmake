@@ -20,3 +20,7 @@ foreach(command IN ITEMS "" LISTS commands)
                   OUTPUT_VARIABLE page COMMAND_ERROR_IS_FATAL ANY)
   file(WRITE ${prefix}/share/man/man1/ddprun${suffix}.1 "${page}")
 endforeach()
+if(CMAKE_INSTALL_COMPONENT)  # Debian's packages have compressed pages
+  file(GLOB pages ${prefix}/share/man/man1/*.1)
+  execute_process(COMMAND gzip -9nf ${pages} COMMAND_ERROR_IS_FATAL ANY)
+endif()

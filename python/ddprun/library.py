@@ -36,16 +36,15 @@ class Exchange(Structure):
 
 
 def _path():
-    """The path of the library: DDPRUN_LIBRARY, else in this package, else in the prefix that this package is in."""
+    """The path of the library: DDPRUN_LIBRARY, else in the prefix that this package is in."""
     given = os.environ.get("DDPRUN_LIBRARY")
     if given:
         return given
     package = pathlib.Path(__file__).absolute().parent  # links stay: a build folder has one
-    candidates = [package / "lib" / "libddprun_c.so", package.parents[2] / "libddprun_c.so"]
-    for path in candidates:
-        if path.is_file():
-            return str(path)
-    raise ImportError(f"ddprun: libddprun_c.so is not in {' or '.join(str(path.parent) for path in candidates)}: "
+    path = package.parents[2] / "libddprun_c.so.1"
+    if path.is_file():
+        return str(path)
+    raise ImportError(f"ddprun: libddprun_c.so.1 is not in {path.parent}: "
                       "install ddprun again, or set DDPRUN_LIBRARY to the path of the file")
 
 

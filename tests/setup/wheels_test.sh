@@ -32,12 +32,29 @@ if "$env/bin/ddprun" --config "$config" >"$box/out" 2>&1; then fail "it trains w
 grep -q "pip install ddprun-train" "$box/out" || fail "without ddprun-train it said: $(<"$box/out")"
 
 "$env/bin/python" -m pip -q --disable-pip-version-check install --no-index --no-deps "$box"/wheels/ddprun_train-*.whl
+# Another Torch than that of the wheel, and none at all.
+said() { if "$env/bin/ddprun" --config "$config" >"$box/out" 2>&1; then fail "it trains without its Torch"; fi; }
+said
+grep -q "needs Torch .*, and there is none; $env/.*/pip install ddprun-train$" "$box/out" || fail "without Torch: $(<"$box/out")"
+mkdir -p "$packages/torch/lib"
+touch "$packages/torch/lib/libtorch_cpu.so"
+echo "__version__ = '1.13.0+cu117'" >"$packages/torch/version.py"
+said
+grep -q "; $env/.*/torch has Torch 1.13.0+cu117; " "$box/out" || fail "another Torch: $(<"$box/out")"
+[[ $(wc -l <"$box/out") == 1 ]] || fail "more than one line: $(<"$box/out")"
+rm -r "$packages/torch"
 for package in "$torch" "$torch"/../nvidia "$torch"/../typing_extensions.py; do
   [[ ! -e $package ]] || ln -s "$(readlink -f "$package")" "$packages/"
 done
 "$env/bin/ddprun" --version | grep -q '^torch 2\.' || fail "--version: $("$env/bin/ddprun" --version)"
 (cd "$box" && "$env/bin/ddprun" --config "$config" --set train.epochs=1) >"$box/out" 2>&1 ||
   fail "training: $(<"$box/out")"
+"$env/bin/python" -c 'import sys, types
+# Without importing torch: of the package the module that loads the library.
+sys.modules["ddprun"] = types.ModuleType("ddprun")
+sys.modules["ddprun"].__path__ = [sys.argv[1]]
+from ddprun import library
+assert set(library.backends()) >= {"gloo", "shm", "ucx"}, library.backends()' "$packages/ddprun" || fail "the Python package"
 left=$(find "$HOME" -type f -not -path '*/.rustup/*')  # pip asks rustc for its version
 [[ ! $left ]] || fail "written into the home: $left"
 if readelf -d "$env"/bin/ddprun "$env"/libexec/* "$env"/lib/*.so "$env"/lib/ddprun/v1/*.so |

@@ -95,7 +95,7 @@ TEST_CASE("the plugin of a stack is the innermost one, and its function the one 
   const std::vector<Frame> stack = {{"memcpy", "libc.so.6"},
                                     {"decode", "libddprun_dataset_faces.so"},
                                     {"fetch", "libddprun_dataset_faces.so"},
-                                    {"Loader::run", "libddprun.so.0"},
+                                    {"Loader::run", "libddprun.so.1"},
                                     {"forward", "libddprun_model_linear.so"}};
   CHECK(ddprun::run::plugin_in(stack) == "fetch (libddprun_dataset_faces.so)");
   CHECK(ddprun::run::plugin_in({{"main", "ddprun"}}).empty());

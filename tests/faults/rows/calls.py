@@ -59,7 +59,7 @@ def other_program(settings, backend, place):
     said = subprocess.run([place.program, "--version"], check=True, capture_output=True, text=True).stdout
     version = said.split()[1]
     other = version[:-1] + ("8" if version[-1] == "9" else "9")
-    for part in ("bin/ddprun", "libexec/ddprun-engine", "lib/libddprun.so.0"):
+    for part in ("bin/ddprun", "libexec/ddprun-engine", "lib/libddprun.so.1"):
         (copy / part).parent.mkdir(parents=True)
         changed = (built / part).read_bytes().replace(f"{version}\0".encode(), f"{other}\0".encode())
         (copy / part).write_bytes(changed)

@@ -1,8 +1,30 @@
-# Installs for Python wheels (pyproject.toml, python/train/pyproject.toml): the prefix is then that of an environment, and
-# pip moves the files there. So no run path is absolute: Torch, UCX and NCCL are those of the environment, and what else
-# is not part of every Linux is in lib/ddprun/bundled. Included before all targets.
-option(DDPRUN_WHEEL "Install for a Python wheel" OFF)
-if(NOT DDPRUN_WHEEL)
+# Packages that may be put anywhere, so that no path in them is absolute. DDPRUN_PACKAGE says which: `wheel`, for Python
+# (pyproject.toml, python/train/pyproject.toml), whose prefix is an environment with Torch, UCX and NCCL; or `system`, for
+# cpack: packages of Debian, and an archive. Included before all targets.
+set(DDPRUN_PACKAGE "" CACHE STRING "Build for a package: wheel or system; empty: for this machine")
+
+# The components of an installation are Debian's packages. A wheel has one for all that needs LibTorch.
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME ddprun)
+foreach(component ddprun libddprun1 ddprun-plugins libddprun-dev)
+  set(ddprun_torch_${component} ${component})
+  if(DDPRUN_PACKAGE STREQUAL wheel)
+    set(ddprun_torch_${component} train)
+  endif()
+endforeach()
+if(NOT DDPRUN_PACKAGE)
+  return()
+endif()
+if(NOT DDPRUN_PACKAGE MATCHES "^(wheel|system)$")
+  message(FATAL_ERROR "DDPRUN_PACKAGE is '${DDPRUN_PACKAGE}'; expected wheel or system")
+endif()
+
+# Where a wheel and an archive have what is not part of every Linux.
+set(ddprun_bundled "$ORIGIN/../lib/ddprun/bundled" "$ORIGIN/../bundled")
+set(CMAKE_INSTALL_RPATH ${ddprun_bundled})
+# DT_RPATH, which also holds for what a bundled library needs; DT_RUNPATH does not.
+add_link_options(-Wl,--disable-new-dtags)
+if(DDPRUN_PACKAGE STREQUAL system)
+  set(DDPRUN_UCX_DIR system CACHE STRING "")
   return()
 endif()
 
@@ -21,10 +43,6 @@ endfunction()
 ddprun_wheel_rpath(ddprun_wheel_torch torch/lib)
 ddprun_wheel_rpath(ddprun_wheel_ucx libucx/lib)
 ddprun_wheel_rpath(ddprun_wheel_nccl nvidia/nccl/lib nvidia/cu13/lib)
-set(ddprun_wheel_bundled "$ORIGIN/../lib/ddprun/bundled" "$ORIGIN/../bundled")
-set(CMAKE_INSTALL_RPATH ${ddprun_wheel_bundled})
-# DT_RPATH, which also holds for what a bundled library needs; DT_RUNPATH does not.
-add_link_options(-Wl,--disable-new-dtags)
 
 # The folder of the wheel `package` in the environment that builds; "" if it is not there.
 find_package(Python COMPONENTS Interpreter REQUIRED)
