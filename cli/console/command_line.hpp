@@ -167,7 +167,7 @@ inline std::string reason_of(const CLI::ParseError& error) {
   if (text.starts_with(unreadable)) return text.substr(unreadable.size()) + ": expected a number";
   if (text.starts_with(": ")) return text.substr(2);  // CLI11 does not name a hidden option
   if (text.ends_with(" missing")) return text.substr(0, text.find(':')) + ": its value is missing";
-  return text;
+  return std::regex_replace(text, std::regex(R"(\[(\S+) - (\S+)\])"), "$1 to $2");  // CLI11 2.4
 }
 
 // "ddprun data info": the command with its subcommand.

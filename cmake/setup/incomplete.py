@@ -4,6 +4,7 @@ Whole: pip has finished with it (INSTALLER is the last but one file that pip wri
 of RECORD is there in its recorded size. What pip left half-done under that very version loses its metadata, because pip
 would otherwise take it for installed.
 """
+import csv
 import importlib.metadata
 import pathlib
 import shutil
@@ -11,13 +12,14 @@ import sys
 
 
 def is_whole(distribution):
-    if distribution.read_text("INSTALLER") is None or not distribution.files:
+    record = distribution.read_text("RECORD")  # distribution.files has only files that exist, since Python 3.12
+    if distribution.read_text("INSTALLER") is None or not record:
         return False
-    for file in distribution.files:
+    for file, _, size in csv.reader(record.splitlines()):
         path = pathlib.Path(distribution.locate_file(file))
         if path.suffix == ".pyc":
             continue
-        if not path.exists() or (file.size is not None and path.stat().st_size != file.size):
+        if not path.exists() or (size and path.stat().st_size != int(size)):
             return False
     return True
 
