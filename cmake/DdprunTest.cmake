@@ -22,7 +22,8 @@ set(DDPRUN_TEST_OPTIONS -O1)
 
 # ddprun_add_test(<module> [TORCH] SOURCES ... [USES libraries] [NEEDS targets] [LABELS ...] [TIMEOUT seconds])
 # A doctest program test_<module>; one ctest entry. It runs in the build folder and prints why it skips tests. Exit
-# status 77: all tests were skipped. TORCH: its sources begin with support/torch_test.hpp.
+# status 77: all tests were skipped. TORCH: its sources begin with support/torch_test.hpp. Label torch_versions:
+# ./run-tests --torch runs it; the target of this name builds all such tests.
 function(ddprun_add_test module)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "TIMEOUT" "SOURCES;USES;NEEDS;LABELS")
   set(target test_${module})
@@ -38,10 +39,25 @@ function(ddprun_add_test module)
   if(arg_NEEDS)
     add_dependencies(${target} ${arg_NEEDS})
   endif()
+  if("torch_versions" IN_LIST arg_LABELS)
+    add_dependencies(torch_versions ${target})
+  endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
   add_test(NAME ${module} COMMAND ${target})
   set_tests_properties(${module} PROPERTIES TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77 LABELS "${arg_LABELS}"
                                       ENVIRONMENT "${DDPRUN_TEST_ENVIRONMENT}")
+endfunction()
+
+# ddprun_add_gpu_test(<module> <what ddprun_add_test takes>...): a test of training on fake GPUs. With a Torch before 2.11
+# (core/train/device/streams.cpp), it only says that it is skipped.
+function(ddprun_add_gpu_test module)
+  if(DDPRUN_TORCH_VERSION VERSION_LESS 2.11)
+    add_test(NAME ${module} COMMAND sh -c "echo 'skipped: with Torch before 2.11, ddprun trains on CPUs only'; exit 77")
+    set_tests_properties(${module} PROPERTIES SKIP_RETURN_CODE 77 LABELS torch_versions)
+    return()
+  endif()
+  ddprun_add_test(${module} TORCH ${ARGN} LABELS torch_versions)
+  target_compile_definitions(test_${module} PRIVATE DDPRUN_FAKE_TORCH_CUDA="$<TARGET_FILE:fake_torch_cuda>")
 endfunction()

@@ -45,12 +45,12 @@ if(DDPRUN_PACKAGE)
   set(DDPRUN_TORCH_RPATH ${ddprun_wheel_torch} ${ddprun_bundled})
 endif()
 add_library(ddprun_torch INTERFACE)
-# What Torch's headers need.
-if(DDPRUN_TORCH_VERSION VERSION_LESS 2.14)
-  target_compile_features(ddprun_torch INTERFACE cxx_std_17)
-else()
-  target_compile_features(ddprun_torch INTERFACE cxx_std_20)
+# The C++ that Torch's headers need.
+set(DDPRUN_TORCH_CXX 17)
+if(DDPRUN_TORCH_VERSION VERSION_GREATER_EQUAL 2.14)
+  set(DDPRUN_TORCH_CXX 20)
 endif()
+target_compile_features(ddprun_torch INTERFACE cxx_std_${DDPRUN_TORCH_CXX})
 target_include_directories(ddprun_torch SYSTEM INTERFACE
   ${DDPRUN_TORCH_DIR}/include ${DDPRUN_TORCH_DIR}/include/torch/csrc/api/include)
 # The wheel's libraries find each other, and the CUDA runtime that libtorch_cpu needs, by their run paths. ld does not

@@ -109,6 +109,7 @@ need_packages() {
 
 # configure PRESET [-D...]: once, and again when it is asked for another value or the presets change; CMake notices
 # changes of its own files itself. What was asked for is written down last, so that a failure is tried again.
+# build/torch-2.7 and its like are folders of one preset, torch, which asks DDPRUN_TORCH_VERSION.
 configure() {
   local preset=$1 done=$logs/configured-$1 argument known=yes
   shift
@@ -119,7 +120,7 @@ configure() {
     return
   fi
   rm -f "$done"
-  step "configure-$preset.log" "configuring build/$preset" cmake -S "$root" --preset "$preset" "$@"
+  step "configure-$preset.log" "configuring build/$preset" cmake -S "$root" --preset "${preset%%-*}" "$@"
   printf '%s\n' "$@" >"$done"
 }
 
@@ -142,14 +143,15 @@ build() {
   fail "building build/$preset (log: $log): failed (exit $status)"
 }
 
-# prepare program|tests [charts]: takes the clone's lock and installs. Sets torch_dir, torch_python, ucx_dir, nccl_dir,
-# cuda_dir and, with tests or charts, charts_python.
+# prepare program|tests|torch_versions [charts]: takes the clone's lock and installs. Sets torch_dir, torch_python, ucx_dir,
+# nccl_dir, cuda_dir and, with tests or charts, charts_python. With torch_versions, sets ucx_dir only.
 prepare() {
   mkdir -p "$logs"
   lock_clone
-  need_packages "$1"
-  need_torch "$1"
+  need_packages "${1/torch_versions/tests}"
   need_ucx
+  [[ $1 == torch_versions ]] && return
+  need_torch "$1"
   need_nccl
   charts_python=''
   if [[ $* == *tests* || $* == *charts* ]]; then need_charts; fi

@@ -107,6 +107,37 @@ need_torch() {
   torch_python=$torch_venv/bin/python
 }
 
+# The pins of each Torch that is tested, a line each, oldest first.
+torch_table() {
+  { entries "$setup/torch-cpu.txt" | paste -sd ' '; entries "$setup/torch-versions.txt"; } | sort -V
+}
+
+# "2.7 2.8 ..."
+torch_versions() { torch_table | sed -E 's/^torch==([0-9]+\.[0-9]+).*/\1/' | paste -sd ' '; }
+
+# need_torch_version VERSION: sets version_dir to this Torch, which has an environment of its own. Without most libraries of
+# CUDA, its Python cannot import it. So version_python, for the comparisons, is DDPRUN_PYTHON where that has the same
+# Torch, or the Python that the tests of our own Torch use; else "".
+need_torch_version() {
+  local pins version venv list=$logs/torch-$1.txt
+  pins=$(torch_table | grep "^torch==${1//./\\.}\.")
+  read -r version _ <<<"${pins#torch==}"
+  venv=${torch_venv%/*}/torch-$version
+  tr ' ' '\n' <<<"$pins" >"$list"
+  need_environment "torch-$1" "Torch $version, 1.2 GB" "$venv" "$list"
+  for version_dir in "$venv"/lib/python3*/site-packages/torch; do :; done
+  torch_version_in "$version_dir" ||
+    fail "LibTorch: $venv holds no Torch although its stamp says so; remove it and run again"
+  version_python=${DDPRUN_PYTHON:-$venv/bin/python}
+  [[ $(python_torch_version "$version_python") == "$version" ]] && python_compares "$version_python" ||
+    version_python=''
+}
+
+# The version of the Torch that a Python has, found without importing it: without what is behind "+".
+python_torch_version() {
+  "$1" -c 'import importlib.metadata; print(importlib.metadata.version("torch").partition("+")[0])' 2>/dev/null
+}
+
 # The Python that imports the Torch of this folder: .../lib/python3.x/site-packages/torch belongs to .../bin/python3.
 python_of_torch() {
   local python
@@ -123,3 +154,6 @@ python_imports() {
 import importlib.util, sys
 sys.exit(any(importlib.util.find_spec(name) is None for name in sys.argv[1:]))' "${@:2}"
 }
+
+# True where the Python has all that the comparisons with PyTorch import.
+python_compares() { python_imports "$1" torch torchvision numpy safetensors PIL; }

@@ -100,7 +100,7 @@ with tempfile.TemporaryDirectory(prefix="ddprun-site-") as folder:
     failures = list(missing(out))
 
     tree.mkdir()
-    for entry in ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "mkdocs.yml", "bench", "examples", "core", "c"]:
+    for entry in ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SUPPORT.md", "mkdocs.yml", "bench", "examples", "core", "c"]:
         (tree / entry).symlink_to(root / entry)
     shutil.copytree(root / "docs", tree / "docs")
     (tree / "docs/orphan.md").write_text("# A page without a place\n")

@@ -151,6 +151,13 @@ def wrong_pointers():
             yield f"{name}: data_ptr: only train/ turns a tensor into a pointer"
 
 
+# What differs between the versions of Torch is in one header.
+def wrong_versions():
+    for name in sources("core", "launch", "ddp", "cli", "c", "tools", "plugins", "python", "tests", "examples"):
+        if name != "tests/support/torch_versions.hpp" and re.search(r"\bTORCH_VERSION_", (root / name).read_text()):
+            yield f"{name}: TORCH_VERSION_: only tests/support/torch_versions.hpp asks for Torch's version"
+
+
 def lines_of(names):
     return sum(len((root / name).read_text().splitlines()) for name in names)
 
@@ -177,6 +184,6 @@ def wrong_reading_list(page):
 
 
 page = (root / "docs/architecture.md").read_text()
-found = [*wrong_order(), *wrong_includes(), *wrong_pointers(), *wrong_sizes(page), *wrong_reading_list(page)]
+found = [*wrong_order(), *wrong_includes(), *wrong_pointers(), *wrong_versions(), *wrong_sizes(page), *wrong_reading_list(page)]
 print("\n".join(found) if found else "all files keep to the layout of docs/architecture.md")
 sys.exit(1 if found else 0)

@@ -3,7 +3,12 @@
 # network or installs anything: tools are fakes that record their calls, or links to harmless real ones.
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 real_tools=(awk basename bash cat chmod comm cp dirname env flock grep head mkdir mv nproc paste readlink realpath rm
-  script sed sleep sort tail tee touch wc)
+  script sed sleep sort tail tee touch tr wc)
+
+fake_cmake='while [ "$1" != --preset ]; do shift; done
+  folder=$BOX/clone/build/$2
+  if [ "$2" = torch ]; then folder+=-$DDPRUN_TORCH_VERSION; fi
+  mkdir -p "$folder"; : >"$folder/build.ninja"'
 
 make_sandbox() {
   local tool
@@ -24,8 +29,7 @@ make_sandbox() {
   fake apt-get ''
   fake id 'echo 0'
   fake python3 'exit 1'
-  fake cmake 'while [ "$1" != --preset ]; do shift; done
-    mkdir -p "$BOX/clone/build/$2"; : >"$BOX/clone/build/$2/build.ninja"'
+  fake cmake "$fake_cmake"
   fake ninja 'echo "[0/1] Re-checking globbed directories..."; echo "ninja: no work to do."'
   printf '#!/bin/bash\necho "the program:" "$@"\n' >"$clone/build/release/bin/ddprun"
   chmod +x "$clone/build/release/bin/ddprun"
@@ -34,6 +38,8 @@ make_sandbox() {
   make_charts
   make_site
   make_wheels
+  make_torch_version 2.7.1
+  make_torch_version 2.15.0
 }
 
 # The complete environment of UCX; its python records its calls under a separate name.
@@ -79,6 +85,16 @@ make_wheels() {
   fake wheels-python 'exit 1'
   ln -sf "$box/bin/wheels-python" "$wheels/bin/python"
   entries "$clone/cmake/setup/wheels.txt" >"$wheels/ddprun-complete.txt"
+}
+
+# The same for a Torch of ./run-tests --torch.
+make_torch_version() {
+  local folder=$box/home/.cache/ddprun/torch-$1
+  mkdir -p "$folder/bin"
+  fake version-python 'exit 1'
+  ln -sf "$box/bin/version-python" "$folder/bin/python"
+  make_torch "$folder/lib/python3.11/site-packages/torch" "${1%.*}"
+  grep "^torch==$1 " "$clone/cmake/setup/torch-versions.txt" | tr ' ' '\n' | sort >"$folder/ddprun-complete.txt"
 }
 
 remove_sandbox() { rm -rf "$box"; }

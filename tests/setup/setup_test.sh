@@ -177,8 +177,7 @@ test_the_time_left_is_guessed_from_the_files_done() {
 test_a_long_step_says_how_long_it_has_taken() {
   make_environment 'exit 1' torch-cpu.txt
   variables=(DDPRUN_PROGRESS_EVERY=1)
-  fake cmake 'while [ "$1" != --preset ]; do shift; done
-    sleep 2.5; mkdir -p "$BOX/clone/build/$2"; : >"$BOX/clone/build/$2/build.ninja"'
+  fake cmake "sleep 2.5; $fake_cmake"
   run ./ddprun
   expect_has "line" "$errors" "ddprun: set-up: configuring build/release: 2 s so far"
 }
@@ -496,10 +495,10 @@ test_run_tests_passes_its_arguments_to_each_ctest_and_ends_with_the_sum() {
     echo "<testsuite><testcase name=\"one\" status=\"run\"/></testsuite>" >"$2"'
   run ./run-tests -R config
   expect status "$status" 0
-  for preset in release asan tsan fuzz; do
-    expect "ctest $preset" "$(calls_of ctest | grep -c -- "--preset $preset .* -R config$")" 1
+  for preset in release asan tsan torch-2.7 torch-2.15 fuzz; do
+    expect "ctest $preset" "$(calls_of ctest | grep -c -- "--preset ${preset%-*} .*/build/$preset/results.xml.* -R config$")" 1
   done
-  expect "last line" "$(tail -n 1 "$box/output")" "4 passed, 0 failed, 0 skipped"
+  expect "last line" "$(tail -n 1 "$box/output")" "6 passed, 0 failed, 0 skipped"
 }
 
 test_run_tests_fails_when_ctest_gives_no_results() {
@@ -511,6 +510,67 @@ test_run_tests_fails_when_ctest_gives_no_results() {
   expect status "$status" 1
   expect_has "skipped presets" "$errors" "not tested, as DDPRUN_PRESETS has no asan"
   expect "last line" "$(tail -n 1 "$box/output")" "0 passed, 1 failed, 0 skipped"
+}
+
+test_run_tests_refuses_a_Torch_that_is_too_old_or_unknown() {
+  local version
+  for version in 2.6 2.16 2 2.7.1 ''; do
+    run ./run-tests --torch "$version"
+    expect status "$status" 1
+    expect line "$errors" "ddprun: set-up: --torch '$version': expected one of: 2.7 2.8 2.9 2.10 2.11 2.12 2.13 2.14 2.15"
+  done
+  expect "nothing set up" "$(<"$box/calls")" ""
+}
+
+test_a_Torch_of_another_version_has_an_environment_of_its_own() {
+  local folder=$box/home/.cache/ddprun/torch-2.7.1
+  rm "$folder/ddprun-complete.txt"
+  fake version-python 'case "$*" in
+    *incomplete.py*) [ -e "$BOX/done" ] || printf "%s\n" "${@:2}" ;;
+    *install*) touch "$BOX/done" ;;
+  esac'
+  run ./run-tests --torch 2.7
+  run ./run-tests --torch 2.7
+  expect pip "$(calls_of version-python | grep -o ' off .*')" \
+    " off nvidia-cuda-cupti-cu12==12.6.80 nvidia-cuda-runtime-cu12==12.6.77 torch==2.7.1"
+  expect "configured once" "$(calls_of cmake | wc -l)" 1
+  expect "folder" "$(ls "$clone/build")" $'release\nsetup\ntorch-2.7'
+  expect_has cmake "$(calls_of cmake)" "-DDDPRUN_TORCH_DIR=$folder/lib/python3.11/site-packages/torch"
+}
+
+test_with_another_Torch_only_what_depends_on_Torch_is_built_and_tested() {
+  rm "$charts/ddprun-complete.txt" "$site/ddprun-complete.txt"
+  ln -sf "$(command -v python3)" "$box/bin/python3"
+  fake ctest 'while [ "$1" != --output-junit ]; do shift; done
+    echo "<testsuite><testcase name=\"one\" status=\"fail\"/></testsuite>" >"$2"'
+  run ./run-tests --torch 2.15 -R ddp
+  expect status "$status" 1
+  expect targets "$(calls_of ninja | sed 's/.* -j [0-9]* //')" torch_versions
+  expect_has "no comparisons" "$errors" "build/torch-2.15: no comparisons with PyTorch"
+  expect ctest "$(calls_of ctest)" "ctest --preset torch --output-junit $clone/build/torch-2.15/results.xml -LE ^torch$ -R ddp"
+  expect "other environments" "$(calls_of charts-python; calls_of site-python; calls_of venv-python)" ""
+  expect_has failure "$output" "torch-2.15: one: failed"
+}
+
+test_with_another_Torch_a_Python_that_has_it_compares() {
+  fake same-python '[[ $* == *partition* ]] && echo 2.7.1; exit 0'
+  variables=(DDPRUN_PYTHON="$box/bin/same-python")
+  run ./run-tests --torch 2.7
+  expect targets "$(calls_of ninja | sed 's/.* -j [0-9]* //')" "torch_versions torch_comparisons"
+  expect_has cmake "$(calls_of cmake)" "-DDDPRUN_PYTHON=$box/bin/same-python"
+  variables=(DDPRUN_PYTHON="$box/bin/same-python" DDPRUN_PRESETS=torch-2.15)
+  run ./run-tests
+  expect "other version" "$(calls_of ninja | tail -n 1 | sed 's/.* -j [0-9]* //')" torch_versions
+}
+
+test_the_versions_of_Torch_are_in_order_and_in_SUPPORT() {
+  local version versions
+  # shellcheck source=cmake/setup/torch.sh
+  versions=$(setup=$source_dir/cmake/setup HOME=$box; . "$source_dir/cmake/setup/torch.sh"; torch_versions)
+  expect "oldest" "${versions%% *}" "$(sed -n 's/^torch_oldest=//p' "$source_dir/cmake/setup/torch.sh")"
+  for version in $versions; do
+    expect "rows of $version" "$(grep -c "^| $version" "$source_dir/SUPPORT.md")" 1
+  done
 }
 
 test_the_scripts_are_sound_bash() {
