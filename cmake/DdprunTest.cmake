@@ -22,8 +22,8 @@ set(DDPRUN_TEST_OPTIONS -O1)
 
 # ddprun_add_test(<module> [TORCH] SOURCES ... [USES libraries] [NEEDS targets] [LABELS ...] [TIMEOUT seconds])
 # A doctest program test_<module>; one ctest entry. It runs in the build folder and prints why it skips tests. Exit
-# status 77: all tests were skipped. TORCH: its sources begin with support/torch_test.hpp. Label torch_versions:
-# ./run-tests --torch runs it; the target of this name builds all such tests.
+# status 77: all tests were skipped. TORCH: its sources begin with support/torch_test.hpp. Labels: ./run-tests --torch runs
+# torch_versions, and ./run-tests runs torch_quick with other versions of Torch; targets of these names build them.
 function(ddprun_add_test module)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "TIMEOUT" "SOURCES;USES;NEEDS;LABELS")
   set(target test_${module})
@@ -39,9 +39,11 @@ function(ddprun_add_test module)
   if(arg_NEEDS)
     add_dependencies(${target} ${arg_NEEDS})
   endif()
-  if("torch_versions" IN_LIST arg_LABELS)
-    add_dependencies(torch_versions ${target})
-  endif()
+  foreach(label IN ITEMS torch_versions torch_quick)
+    if(label IN_LIST arg_LABELS)
+      add_dependencies(${label} ${target})
+    endif()
+  endforeach()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()

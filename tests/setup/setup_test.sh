@@ -547,7 +547,7 @@ test_with_another_Torch_only_what_depends_on_Torch_is_built_and_tested() {
   expect status "$status" 1
   expect targets "$(calls_of ninja | sed 's/.* -j [0-9]* //')" torch_versions
   expect_has "no comparisons" "$errors" "build/torch-2.15: no comparisons with PyTorch"
-  expect ctest "$(calls_of ctest)" "ctest --preset torch --output-junit $clone/build/torch-2.15/results.xml -LE ^torch$ -R ddp"
+  expect ctest "$(calls_of ctest)" "ctest --preset torch --output-junit $clone/build/torch-2.15/results.xml -L ^torch_versions$ -LE ^torch$ -R ddp"
   expect "other environments" "$(calls_of charts-python; calls_of site-python; calls_of venv-python)" ""
   expect_has failure "$output" "torch-2.15: one: failed"
 }
@@ -558,9 +558,17 @@ test_with_another_Torch_a_Python_that_has_it_compares() {
   run ./run-tests --torch 2.7
   expect targets "$(calls_of ninja | sed 's/.* -j [0-9]* //')" "torch_versions torch_comparisons"
   expect_has cmake "$(calls_of cmake)" "-DDDPRUN_PYTHON=$box/bin/same-python"
-  variables=(DDPRUN_PYTHON="$box/bin/same-python" DDPRUN_PRESETS=torch-2.15)
-  run ./run-tests
+  run ./run-tests --torch 2.15
   expect "other version" "$(calls_of ninja | tail -n 1 | sed 's/.* -j [0-9]* //')" torch_versions
+}
+
+test_DDPRUN_PRESETS_names_a_Torch_for_which_few_tests_run() {
+  fake ctest ''
+  variables=(DDPRUN_PRESETS="torch-2.15 torch-2.7")
+  run ./run-tests
+  expect targets "$(calls_of ninja | sed 's/.* -j [0-9]* //' | paste -sd ' ')" "torch_quick torch_quick"
+  expect ctest "$(calls_of ctest | grep -c -- ' -L ^torch_quick$$')" 2
+  expect_has "not tested" "$errors" "not tested, as DDPRUN_PRESETS has no release: build/release"
 }
 
 test_the_versions_of_Torch_are_in_order_and_in_SUPPORT() {
