@@ -112,7 +112,7 @@ test_a_cache_that_cannot_be_written_is_one_line() {
   run ./ddprun
   expect status "$status" 1
   expect errors "$errors" \
-    "ddprun: set-up: cannot write /proc/no/ddprun/torch-2.11.0; set XDG_CACHE_HOME to a folder for what the set-up downloads"
+    "ddprun: set-up: cannot write /proc/no/ddprun/ucx-1.22.0; set XDG_CACHE_HOME to a folder for what the set-up downloads"
 }
 
 test_a_failed_step_names_itself_and_its_log() {
