@@ -58,12 +58,14 @@ as_root() {
   if (($(id -u) == 0)); then "$@"; else sudo -- "$@"; fi
 }
 
-# sudo drops the variables that say where the proxy is. The locks are closed for it: a service that it starts would keep
+# Nobody is there to answer a question about a changed file in /etc: it stays. sudo drops the variables that say where the
+# proxy is. The locks are closed for it: a service that it starts would keep
 # them.
 apt() {
   local proxies
   mapfile -t proxies < <(env | grep -iE '^(https?|no)_proxy=' || true)
-  as_root env "${proxies[@]}" DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" 8>&- 9>&-
+  as_root env "${proxies[@]}" DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 \
+    -o DPkg::Options::=--force-confold "$@" 8>&- 9>&-
 }
 
 # Package lists may be absent (a fresh system) or stale (names that the mirror has no more): then they are fetched.

@@ -60,7 +60,7 @@ test_without_root_sudo_runs_apt() {
   fake sudo 'shift; exec "$@"'
   run ./ddprun
   expect status "$status" 0
-  expect_has sudo "$(calls_of sudo)" "apt-get -q -o DPkg::Lock::Timeout=300 install -y --no-install-recommends ccache"
+  expect_has sudo "$(calls_of sudo)" "apt-get -q -o DPkg::Lock::Timeout=300 -o DPkg::Options::=--force-confold install -y --no-install-recommends ccache"
 }
 
 test_without_root_and_sudo_one_line_says_what_to_run() {
