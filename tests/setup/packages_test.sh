@@ -61,6 +61,8 @@ in_bare_system '
     "$ddprun" bench --ranks 2 --backend gloo,shm,ucx --sizes 4K
     if "$ddprun" --config configs/linear_ddp_gloo.toml 2>/tmp/said; then echo "it trains without Torch"; exit 1; fi
     grep "needs Torch 2.*, and there is none; activate" /tmp/said
+    if DDPRUN_TORCH_DIR=/no "$ddprun" --version 2>/tmp/said; then echo "it takes a folder without Torch"; exit 1; fi
+    grep "there is none; DDPRUN_TORCH_DIR=/no has no lib/libtorch_cpu.so; " /tmp/said
     cd /tmp
     DDPRUN_TORCH_DIR=/python/torch "$ddprun" --config /src/ddprun/configs/linear_ddp_gloo.toml --set train.epochs=1
     cd /src/ddprun
