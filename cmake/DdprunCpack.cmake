@@ -25,7 +25,8 @@ set(CPACK_DEBIAN_LIBDDPRUN1_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIBDDPRUN-DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 # LibTorch and NCCL are not Debian's, so shlibdeps finds no package for them.
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/lib ${DDPRUN_TORCH_LIB} ${ddprun_nccl_lib} ${ddprun_cuda_lib})
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/lib ${DDPRUN_TORCH_LIB} ${ddprun_nccl_lib}
+                                                ${ddprun_cuda_lib})
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 file(WRITE ${PROJECT_BINARY_DIR}/debian/triggers "activate-noawait ldconfig\n")
 set(CPACK_DEBIAN_LIBDDPRUN1_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/triggers)

@@ -36,7 +36,8 @@ if(TARGET ddprun-engine)
     configure_file(${CMAKE_CURRENT_LIST_DIR}/with_torch.in ${PROJECT_BINARY_DIR}/with_torch @ONLY)
     foreach(target ddprun-engine ddprun-conformance-model)
       set_target_properties(${target} PROPERTIES SUFFIX .bin)
-      install(PROGRAMS ${PROJECT_BINARY_DIR}/with_torch DESTINATION libexec RENAME ${target} COMPONENT ${ddprun_torch_ddprun})
+      install(PROGRAMS ${PROJECT_BINARY_DIR}/with_torch DESTINATION libexec RENAME ${target}
+              COMPONENT ${ddprun_torch_ddprun})
     endforeach()
   endif()
 endif()
@@ -44,7 +45,8 @@ endif()
 install(FILES ${ddprun_share_files} DESTINATION share/ddprun)
 
 set_target_properties(ddprun_sdk PROPERTIES EXPORT_NAME sdk)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/include/ddprun ${PROJECT_SOURCE_DIR}/c/include/ddprun DESTINATION include COMPONENT libddprun-dev)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/include/ddprun ${PROJECT_SOURCE_DIR}/c/include/ddprun DESTINATION include
+        COMPONENT libddprun-dev)
 install(TARGETS ddprun_sdk EXPORT ddprun ARCHIVE DESTINATION lib COMPONENT libddprun-dev
         INCLUDES DESTINATION include)
 install(EXPORT ddprun NAMESPACE ddprun:: FILE ddprunTargets.cmake DESTINATION ${package} COMPONENT libddprun-dev)
