@@ -1,6 +1,7 @@
 #include "context.hpp"
 
 #include <poll.h>
+#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <array>
@@ -50,11 +51,20 @@ void set_defaults(ucp_config_t* config) {
 
 }  // namespace
 
-Transports Transports::of(const Host& host, bool one_host) {
+Transports Transports::of(const Host& host, int ranks_here) {
   const std::string tls = host.options().text("tls", from_environment("UCX_TLS", ""));
   const std::string devices = host.options().text("devices", from_environment("UCX_NET_DEVICES", "all"));
   const std::string here = host.device() < 0 ? "self,sysv,cma" : "self,sysv,cma,cuda";
-  return {!tls.empty() ? tls : one_host ? here : "^posix", devices, !tls.empty()};
+  // What was measured: 4 MiB for each rank, and 50 MiB if large messages cannot use cma.
+  const auto room = static_cast<unsigned long>(ranks_here) * (names_any(tls, {"all", "sm", "shm", "cma"}) ? 8 : 64);
+  struct statvfs shm = {};
+  if (names_any(tls, {"all", "sm", "shm", "mm", "posix"}) && statvfs("/dev/shm", &shm) == 0 &&
+      shm.f_blocks * shm.f_frsize >> 20 < room) {
+    throw CommError(CommStatus::no_memory, "tls = \"" + tls + "\" needs a /dev/shm of " + std::to_string(room) +
+                                               " MiB: docker run --shm-size=" + std::to_string(room) +
+                                               "m; or set comm.options.tls (UCX_TLS) to \"" + here + "\"");
+  }
+  return {!tls.empty() ? tls : ranks_here == host.size() ? here : "^posix", devices, !tls.empty()};
 }
 
 bool Transports::share_memory() const {
@@ -77,33 +87,26 @@ Context::Context(const Transports& transports, int ranks, int ranks_here, bool t
   wanted.estimated_num_eps = static_cast<std::size_t>(ranks);
   wanted.estimated_num_ppn = static_cast<std::size_t>(ranks_here);
   const std::string asked = "comm.options: tls = \"" + transports.tls + "\", devices = \"" + transports.devices + "\"";
-  check(ucp_init(&wanted, config.get(), &context_), CommStatus::invalid, asked);
+  ucp_context_h made = nullptr;
+  check(ucp_init(&wanted, config.get(), &made), CommStatus::invalid, asked);
+  context_.reset(made);
   // If UCX lacks a transport, it only warns.
   const std::string warnings = take_warnings();
-  try {
-    if (transports.asked_for && !warnings.empty()) throw CommError(CommStatus::invalid, asked + ": " + warnings);
-    if (takes_cuda) require_cuda(transports, warnings);
-  } catch (...) {
-    ucp_cleanup(context_);
-    throw;
-  }
+  if (transports.asked_for && !warnings.empty()) throw CommError(CommStatus::invalid, asked + ": " + warnings);
+  if (takes_cuda) require_cuda(transports, warnings);
 }
 
 // Without this check UCX would treat GPU memory as host memory, and crash.
 void Context::require_cuda(const Transports& transports, const std::string& warnings) const {
   ucp_context_attr_t answer = {};
   answer.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
-  check(ucp_context_query(context_, &answer), CommStatus::internal, "UCX does not report which memory it supports");
+  check(ucp_context_query(get(), &answer), CommStatus::internal, "UCX does not report which memory it supports");
   if ((answer.memory_types >> UCS_MEMORY_TYPE_CUDA & 1) != 0) return;
   throw CommError(CommStatus::unsupported,
                   "UCX takes no CUDA memory with tls = \"" + transports.tls +
                       "\": it needs the transports \"cuda\" in comm.options.tls (UCX_TLS), a UCX that was built with "
                       "CUDA, and the driver; comm.stage_through_host = true works without it" +
                       (warnings.empty() ? "" : " (" + warnings + ")"));
-}
-
-Context::~Context() {
-  ucp_cleanup(context_);
 }
 
 Worker::Worker(const Context& context) {

@@ -5,6 +5,7 @@
 #include <ucp/api/ucp.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
 
 #include "ddprun/plugin/comm_plugin.hpp"
@@ -28,7 +29,8 @@ struct Transports {
   // that no port is opened, and the transports of a GPU if this rank has one. Otherwise all that UCX has. Never posix
   // by default: UCX creates a file in /dev/shm, writes all of it, and only then unlinks it; a rank that is killed in
   // between leaves the file. UCX marks a System V segment for removal as soon as it is attached.
-  static Transports of(const Host& host, bool one_host);
+  // Throws CommError(CommStatus::no_memory) if posix is asked for and /dev/shm is too small: UCX 1.22 would crash.
+  static Transports of(const Host& host, int ranks_here);
   // Whether ranks of one host may communicate through shared memory.
   bool share_memory() const;
 };
@@ -38,15 +40,12 @@ class Context {
   // Throws CommError: CommStatus::invalid if UCX has none of the requested transports, CommStatus::unsupported if it
   // does not support CUDA memory and takes_cuda is true.
   Context(const Transports& transports, int ranks, int ranks_here, bool takes_cuda);
-  ~Context();
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
-  ucp_context_h get() const noexcept { return context_; }
+  ucp_context_h get() const noexcept { return context_.get(); }
 
  private:
   void require_cuda(const Transports& transports, const std::string& warnings) const;
 
-  ucp_context_h context_ = nullptr;
+  std::unique_ptr<ucp_context, void (*)(ucp_context_h)> context_{nullptr, ucp_cleanup};
 };
 
 // One thread at a time. The context must outlive it. Its destructor ends its endpoints and all requests.

@@ -42,7 +42,7 @@ Messages::Messages(const Host& host)
       liveness_(processes_, host.rank()),
       silence_(host, processes_),
       here_(ranks_here(processes_, host.rank())),
-      chosen_(Transports::of(host, number_of(here_) == host.size())),
+      chosen_(Transports::of(host, number_of(here_))),
       waiter_(host, number_of(here_), are_by_memory() ? shm::Poll::memory : shm::Poll::system_call,
               [this] { return lost(); }) {}
 

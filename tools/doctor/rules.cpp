@@ -162,13 +162,13 @@ void judge_limits(const Facts& facts, Findings& findings) {
   const Space &shm = limits.shm, &folder = limits.job_folder;
   findings.judge(
       "/dev/shm", human_bytes(shm.size) + ", " + human_bytes(shm.free) + " free",
-      {{!shm.error.empty(), State::error,
-        "shm, ucx and nccl keep shared memory there: mount -t tmpfs -o size=8g tmpfs /dev/shm (in a container, docker "
-        "run --shm-size=8g)",
+      {{!shm.error.empty(), State::warning,
+        "nccl keeps shared memory there, and ucx with the transport posix: mount -t tmpfs -o size=8g tmpfs /dev/shm (in "
+        "a container, docker run --shm-size=8g)",
         shm.error},
-       {shm.size < kGiB, State::warning,
-        "ranks of one host share buffers there: docker run --shm-size=8g (Kubernetes: an emptyDir with medium: Memory "
-        "at /dev/shm; otherwise mount -o remount,size=8g /dev/shm)"},
+       {shm.size < kGiB, State::note,
+        "only nccl, and ucx with the transport posix, keep buffers there, and may need more: docker run --shm-size=8g "
+        "(Kubernetes: an emptyDir with medium: Memory at /dev/shm; otherwise mount -o remount,size=8g /dev/shm)"},
        {shm.free < kGiB, State::warning, "remove files that ended programs left there: ls -l /dev/shm"}});
   const bool writable = folder.error.empty();
   findings.judge("job folder", folder.path + ", " + human_bytes(folder.free) + " free",
