@@ -36,6 +36,7 @@ cmake --build "$box/lone" >"$box/log" 2>&1 || fail "a plugin: $(<"$box/log")"
 ctest --test-dir "$box/lone" >"$box/log" 2>&1 || fail "conformance: $(<"$box/log")"
 
 export DDPRUN_FRESH_ROOT=$box/system DDPRUN_FRESH_BASE=${XDG_CACHE_HOME:-$HOME/.cache}/ddprun/bare-$suite
+"$root/tests/fresh/run" --suite "$suite" --bare "$DDPRUN_FRESH_BASE" 2>"$box/log" || skip "no bare system: $(tail -n 1 "$box/log")"
 in_bare_system() { "$root/tests/fresh/run" --suite "$suite" bash -euo pipefail -c "$1" >"$box/log" 2>&1 || fail "$(tail -n 30 "$box/log")"; }
 in_bare_system true
 mv "$box/made" "$DDPRUN_FRESH_ROOT/made"

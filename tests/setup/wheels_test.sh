@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# wheels_test.sh TORCH UCX: builds the wheels, installs them into an environment that is then moved, and uses it. TORCH
-# and UCX are the folders of these packages; they are linked into the environment instead of installed.
+# wheels_test.sh WHEELS TORCH UCX: installs the wheels into an environment that is then moved, and uses it. TORCH and UCX
+# are the folders of these packages; they are linked into the environment instead of installed.
 set -euo pipefail
-torch=$1
-ucx=$2
+wheels=$1
+torch=$2
+ucx=$3
 root=$(cd "$(dirname "$0")/../.." && pwd)
 box=$(mktemp -d)
 trap 'rm -rf "$box"' EXIT
 fail() { printf 'wheels_test: %s\n' "$*" >&2; exit 1; }
 
-"$root/python/build-wheels" "$box/wheels"
 /usr/bin/python3 -m venv "$box/first"
-"$box/first/bin/pip" -q --disable-pip-version-check install --no-index --no-deps "$box"/wheels/ddprun-*.whl
+"$box/first/bin/pip" -q --disable-pip-version-check install --no-index --no-deps "$wheels"/ddprun-*.whl
 mv "$box/first" "$box/env"
 env=$box/env
 packages=$(echo "$env"/lib/python3*/site-packages)
@@ -31,7 +31,7 @@ config=$root/configs/linear_ddp_gloo.toml
 if "$env/bin/ddprun" --config "$config" >"$box/out" 2>&1; then fail "it trains without ddprun-train"; fi
 grep -q "pip install ddprun-train" "$box/out" || fail "without ddprun-train it said: $(<"$box/out")"
 
-"$env/bin/python" -m pip -q --disable-pip-version-check install --no-index --no-deps "$box"/wheels/ddprun_train-*.whl
+"$env/bin/python" -m pip -q --disable-pip-version-check install --no-index --no-deps "$wheels"/ddprun_train-*.whl
 # Another Torch than that of the wheel, and none at all.
 said() { if "$env/bin/ddprun" --config "$config" >"$box/out" 2>&1; then fail "it trains without its Torch"; fi; }
 said
