@@ -519,6 +519,9 @@ test_run_tests_refuses_a_Torch_that_is_too_old_or_unknown() {
     expect status "$status" 1
     expect line "$errors" "ddprun: set-up: --torch '$version': expected one of: 2.7 2.8 2.9 2.10 2.11 2.12 2.13 2.14 2.15"
   done
+  run ./run-tests -R ddp --torch 2.7
+  expect status "$status" 1
+  expect line "$errors" "ddprun: set-up: --torch VERSION comes once, before the arguments of ctest"
   expect "nothing set up" "$(<"$box/calls")" ""
 }
 
