@@ -23,9 +23,12 @@ endif()
 set(DDPRUN_TEST_DATA "${test_data}" CACHE PATH "Folder of real data for tests: mnist/*.gz")
 
 # The torchrun of the Python installation that has this Torch, and MPICH's mpiexec, which is installed next to it.
+# ./run-tests --torch says itself which torchrun works.
 if(DDPRUN_TORCH)
-  cmake_path(ABSOLUTE_PATH DDPRUN_TORCH_DIR OUTPUT_VARIABLE DDPRUN_TORCHRUN)
-  cmake_path(APPEND DDPRUN_TORCHRUN ../../../../bin/torchrun)
-  cmake_path(NORMAL_PATH DDPRUN_TORCHRUN)
+  if(NOT DDPRUN_TORCHRUN)
+    cmake_path(ABSOLUTE_PATH DDPRUN_TORCH_DIR OUTPUT_VARIABLE DDPRUN_TORCHRUN)
+    cmake_path(APPEND DDPRUN_TORCHRUN ../../../../bin/torchrun)
+    cmake_path(NORMAL_PATH DDPRUN_TORCHRUN)
+  endif()
   cmake_path(REPLACE_FILENAME DDPRUN_TORCHRUN mpiexec.hydra OUTPUT_VARIABLE DDPRUN_MPICH)
 endif()
