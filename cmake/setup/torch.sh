@@ -124,7 +124,7 @@ need_torch_version() {
   read -r version _ <<<"${pins#torch==}"
   venv=${torch_venv%/*}/torch-$version
   tr ' ' '\n' <<<"$pins" >"$list"
-  need_environment "torch-$1" "Torch $version, 1.2 GB" "$venv" "$list"
+  need_environment "torch-$1" "Torch $version, at most 1.8 GB" "$venv" "$list"
   for version_dir in "$venv"/lib/python3*/site-packages/torch; do :; done
   torch_version_in "$version_dir" ||
     fail "LibTorch: $venv holds no Torch although its stamp says so; remove it and run again"
