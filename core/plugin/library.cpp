@@ -23,19 +23,17 @@ namespace {
 
 namespace dll = boost::dll;
 
-// A comm or dataset plugin must bind to the libraries that it was linked with, not to ours: libtorch_cpu exports
-// another version of gloo::, and a protobuf and a miniz, which libraries for images and archives may contain too. A
-// model plugin must not: it uses the program's Torch, to which the program may have copy relocations. DEEPBIND would
-// bypass the interceptors of sanitizers, so DDPRUN_DEEPBIND is false in sanitizer builds, and the author of a program
-// or a plugin that is built with one sets DDPRUN_NO_DEEPBIND=1.
+// A comm or dataset plugin must bind to its own libraries: libtorch_cpu exports another gloo::, protobuf and miniz. A
+// model plugin must not: it uses the program's Torch. DEEPBIND bypasses the interceptors of sanitizers: their builds
+// have DDPRUN_DEEPBIND false, and an author who uses one sets DDPRUN_NO_DEEPBIND=1.
 bool deepbind(Kind kind) {
   const char* const no = std::getenv("DDPRUN_NO_DEEPBIND");
   return DDPRUN_DEEPBIND && kind != Kind::model && (no == nullptr || *no == '\0' || no == std::string_view("0"));
 }
 
 dll::load_mode::type mode_for(Kind kind) {
-  const auto mode = dll::load_mode::rtld_now | dll::load_mode::rtld_local;
-  return deepbind(kind) ? mode | dll::load_mode::rtld_deepbind : mode;
+  using enum dll::load_mode::type;
+  return deepbind(kind) ? rtld_now | rtld_local | rtld_deepbind : rtld_now | rtld_local;
 }
 
 // The runtimes of these sanitizers end a process that loads a library with RTLD_DEEPBIND.
@@ -53,10 +51,13 @@ void refuse_deepbind_of_sanitizer(const File& file) {
 std::unique_ptr<dll::shared_library> load(const File& file, const std::string& path) {
   boost::dll::fs::error_code error;
   auto library = std::make_unique<dll::shared_library>();
+  // A library may handle signals from its start on, as UCX does, which Debian 13's Gloo loads: they are put back.
+  struct sigaction before[NSIG] = {};
+  for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, nullptr, &before[signal]);
   library->load(path, error, mode_for(file.kind));
-  if (!error) return library;
-  const char* const words = ::dlerror();
-  refuse(file, "cannot be loaded: " + (words != nullptr ? words : error.message()));
+  for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &before[signal], nullptr);
+  if (const char* const why = ::dlerror(); error) refuse(file, "cannot be loaded: " + (why ? why : error.message()));
+  return library;
 }
 
 // A crash of this process leaves no trace but its exit status: no output, no core file, no stack of a handler.

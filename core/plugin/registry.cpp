@@ -46,8 +46,7 @@ std::string user_folder() {
   return data.is_absolute() ? data / "ddprun/plugins" / DDPRUN_PLUGIN_FOLDER : fs::path();
 }
 
-// The prefix that ddprun is in: that of libddprun.so or libddprun_c.so, also in a program of a user; otherwise that of this program,
-// which then contains this code.
+// That of libddprun.so or libddprun_c.so, also in a user's program; otherwise of this program, which contains this code.
 fs::path own_prefix() {
   Dl_info info{};
   fs::path file = fs::read_symlink("/proc/self/exe");

@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "lazy/library.hpp"
 #include "sockets.hpp"
 
 namespace ddprun::gloo_backend {
@@ -171,5 +170,3 @@ void GlooCommunicator::abort() noexcept {
 }
 
 }  // namespace ddprun::gloo_backend
-
-DDPRUN_LAZY_BACKEND(gloo, ddprun::gloo_backend::GlooCommunicator);

@@ -1,15 +1,12 @@
 #include "communicator.hpp"
 
-#include "lazy/library.hpp"
-
 namespace ddprun::nccl_backend {
 namespace {
 
 // In the order of DType and Op; ncclNumTypes is none.
-constexpr ncclDataType_t kTypes[] = {ncclFloat16,  ncclBfloat16, ncclFloat32, ncclFloat64, ncclInt8,
-                                     ncclNumTypes, ncclInt32,    ncclInt64,   ncclUint8};
-constexpr ncclRedOp_t kOps[] = {ncclSum, ncclMin, ncclMax, ncclProd, ncclAvg};
-static_assert(std::size(kTypes) == kDTypeCount && std::size(kOps) == kOpCount);
+constexpr ncclDataType_t kTypes[kDTypeCount] = {ncclFloat16,  ncclBfloat16, ncclFloat32, ncclFloat64, ncclInt8,
+                                                ncclNumTypes, ncclInt32,    ncclInt64,   ncclUint8};
+constexpr ncclRedOp_t kOps[kOpCount] = {ncclSum, ncclMin, ncclMax, ncclProd, ncclAvg};
 
 ncclDataType_t nccl_type(DType dtype) {
   const auto type = kTypes[static_cast<std::size_t>(dtype)];
@@ -165,5 +162,3 @@ std::shared_ptr<void> NcclCommunicator::allocate(std::size_t bytes) {
 }
 
 }  // namespace ddprun::nccl_backend
-
-DDPRUN_LAZY_BACKEND(nccl, ddprun::nccl_backend::NcclCommunicator);

@@ -7,6 +7,8 @@ namespace {
 
 using namespace ddprun;
 
+#define DDPRUN_TEXT_OF(number) #number
+#define DDPRUN_TEXT(number) DDPRUN_TEXT_OF(number)
 constexpr char kLibrary[] = "nccl " DDPRUN_TEXT(NCCL_MAJOR) "." DDPRUN_TEXT(NCCL_MINOR) "." DDPRUN_TEXT(NCCL_PATCH);
 
 constexpr ddprun_option_spec kOptions[] = {
@@ -30,6 +32,10 @@ constexpr lazy::Library kBackend = DDPRUN_LAZY_LIBRARY(
     nccl, kNccl,
     "install it again, name its folder in LD_LIBRARY_PATH, or build again with DDPRUN_NCCL_DIR and DDPRUN_CUDA_DIR");
 
+std::unique_ptr<CommBackend> join_nccl(const Host& host) {
+  return lazy::join(kBackend, host);
+}
+
 }  // namespace
 
-DDPRUN_COMM_PLUGIN_OF(lazy::join<kBackend>, kNccl);
+DDPRUN_COMM_PLUGIN_OF(join_nccl, kNccl);

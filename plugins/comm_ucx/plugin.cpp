@@ -9,6 +9,8 @@ namespace {
 
 using namespace ddprun;
 
+#define DDPRUN_TEXT_OF(number) #number
+#define DDPRUN_TEXT(number) DDPRUN_TEXT_OF(number)
 constexpr char kLibrary[] = "ucx " DDPRUN_TEXT(UCP_API_MAJOR) "." DDPRUN_TEXT(UCP_API_MINOR);
 
 // DDPRUN_UCX_CUDA: whether this build's UCX supports GPU memory.
@@ -22,14 +24,16 @@ constexpr CommPluginInfo kUcx = {
 constexpr lazy::Library kBackend = DDPRUN_LAZY_LIBRARY(
     ucx, kUcx, "install it again, name its folder in LD_LIBRARY_PATH, or build again with DDPRUN_UCX_DIR");
 
-// UCX would patch glibc to notice freed memory, which takes 0.4 s and helps no transport for host memory, and the CUDA
-// driver to remember a GPU's memory, for which it then asks the driver. A user who wants either sets the variables.
+// When it is loaded, UCX patches functions of glibc to notice when memory is freed. That takes 0.4 s, and no transport
+// for host memory needs it. UCX also patches the CUDA driver to remember which memory is a GPU's; without that it asks
+// the driver each time. A user who wants either sets the variables.
 std::unique_ptr<CommBackend> join_ucx(const Host& host) {
-  setenv("UCX_MEM_MMAP_HOOK_MODE", "none", 0);
-  setenv("UCX_HANDLE_ERRORS", "none", 0);  // a crash is reported by ddprun's handlers of signals
-  setenv("UCX_MEM_CUDA_HOOK_MODE", "none", 0);
-  setenv("UCX_MEMTYPE_CACHE", "n", 0);
-  return lazy::join<kBackend>(host);
+  constexpr int keep = 0;
+  setenv("UCX_MEM_MMAP_HOOK_MODE", "none", keep);
+  setenv("UCX_HANDLE_ERRORS", "none", keep);  // a crash is reported by ddprun's handlers of signals
+  setenv("UCX_MEM_CUDA_HOOK_MODE", "none", keep);
+  setenv("UCX_MEMTYPE_CACHE", "n", keep);
+  return lazy::join(kBackend, host);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <dlfcn.h>
-#include <signal.h>
 
 #include <filesystem>
 #include <memory>
@@ -32,16 +31,11 @@ struct Library {
 
 // Loads the library and joins. The library is never unloaded: what transports start outlives a communicator. Throws
 // CommStatus::unsupported if the library cannot be loaded (with the loader's message), or was built from other headers.
-template <const Library& library>
-std::unique_ptr<CommBackend> join(const Host& host) {
+inline std::unique_ptr<CommBackend> join(const Library& library, const Host& host) {
   Dl_info plugin = {};
   dladdr(library.plugin, &plugin);
   const auto path = std::filesystem::path(plugin.dli_fname).replace_filename(library.file);
-  // UCX, which Debian 13's Gloo loads, handles signals from its start on; their handlers are put back.
-  struct sigaction before[NSIG] = {};
-  for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, nullptr, &before[signal]);
   void* const loaded = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &before[signal], nullptr);
   if (loaded == nullptr) {
     throw CommError(CommStatus::unsupported, std::string("a library is missing: ") + dlerror() +
                                                  "; it was there when the plugin was built: " + library.cure);
@@ -57,9 +51,6 @@ std::unique_ptr<CommBackend> join(const Host& host) {
 }
 
 }  // namespace ddprun::lazy
-
-#define DDPRUN_TEXT_OF(number) #number
-#define DDPRUN_TEXT(number) DDPRUN_TEXT_OF(number)
 
 // Defines what such a library exports: ddprun_<name>_backend_make and ddprun_<name>_backend_version.
 #define DDPRUN_LAZY_BACKEND(name, Class)                                                                             \

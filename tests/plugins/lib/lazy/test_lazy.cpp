@@ -18,11 +18,10 @@ ddprun::Host host_of_one() {
   return ddprun::Host(host);
 }
 
-ddprun::lazy::Library library = DDPRUN_LAZY_LIBRARY(alone, kPlugin, "build it");
-
 std::unique_ptr<ddprun::CommBackend> join(const char* file) {
+  ddprun::lazy::Library library = DDPRUN_LAZY_LIBRARY(alone, kPlugin, "build it");
   library.file = file;
-  return ddprun::lazy::join<library>(host_of_one());
+  return ddprun::lazy::join(library, host_of_one());
 }
 
 std::string refusal(const char* file) {
