@@ -22,6 +22,9 @@ if(DDPRUN_CHARTS_PYTHON)
   add_custom_command(OUTPUT ${ddprun_share}/vega.js DEPENDS ${PROJECT_SOURCE_DIR}/tools/report/charts.py
                      COMMAND ${DDPRUN_CHARTS_PYTHON} ${PROJECT_SOURCE_DIR}/tools/report/charts.py ${ddprun_share}/vega.js VERBATIM)
   list(APPEND ddprun_share_files ${ddprun_share}/vega.js)
+elseif(DDPRUN_PACKAGE)
+  message(FATAL_ERROR "Charts: no Python with vl-convert-python; `./ddprun report --help` installs one, or set "
+                      "DDPRUN_CHARTS_PYTHON")
 else()
   message(STATUS "Charts: no Python with vl-convert-python, so `ddprun report` cannot draw; ./ddprun installs one, or "
                  "set DDPRUN_CHARTS_PYTHON")

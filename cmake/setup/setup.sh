@@ -58,9 +58,8 @@ as_root() {
   if (($(id -u) == 0)); then "$@"; else sudo -- "$@"; fi
 }
 
-# Nobody is there to answer a question about a changed file in /etc: it stays. sudo drops the variables that say where the
-# proxy is. The locks are closed for it: a service that it starts would keep
-# them.
+# Nobody is there to answer a question about a changed file in /etc: it stays. sudo drops the variables that say where
+# the proxy is. The locks are closed for it: a service that it starts would keep them.
 apt() {
   local proxies
   mapfile -t proxies < <(env | grep -iE '^(https?|no)_proxy=' || true)

@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -51,12 +52,17 @@ class Runner:
                          for name, value in step["env"].items()}
             variables["PATH"] = ":".join([*reversed(self.lines("GITHUB_PATH")), os.environ["PATH"]])
             variables |= dict(line.split("=", 1) for line in self.lines("GITHUB_ENV"))
-            done = subprocess.run(["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]],
-                                  env=self.variables | variables, cwd=self.workspace, stdin=subprocess.DEVNULL, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=400)
+            done = subprocess.Popen(["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]],
+                                    env=self.variables | variables, cwd=self.workspace, stdin=subprocess.DEVNULL,
+                                    text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+            try:
+                output = done.communicate(timeout=400)[0]
+            except subprocess.TimeoutExpired:
+                os.killpg(done.pid, signal.SIGKILL)
+                sys.exit(f"action_test: \"{step['name']}\" takes more than 400 s")
             if done.returncode:
                 break
-        return number, done.returncode, done.stdout
+        return number, done.returncode, output
 
     def lines(self, name):
         return (self.box / name).read_text().splitlines()
@@ -81,7 +87,7 @@ def main(wheels):
         runner = Runner(box)
         right = {"ddprun": os.path.abspath(wheels), "plugin": "tcp_ring", "source": str(ring), "ranks": "2,3",
                  "conformance": "--as threads --filter float64 --slack 15000", "bench": "--sizes 4K --rounds 1 -n 2"}
-        refuses("has no ddprun-*.whl", INSTALL, runner.run(INSTALL, **right | {"ddprun": "./nowhere"}))
+        refuses("./nowhere is not there", INSTALL, runner.run(INSTALL, **right | {"ddprun": "./nowhere"}))
         refuses("pip cannot install ddprun==99", INSTALL, runner.run(INSTALL, **right | {"ddprun": "ddprun==99"}))
 
         number, code, output = runner.run(INSTALL, **right)
@@ -95,7 +101,7 @@ def main(wheels):
         refuses("--ranks: Value x", TEST, runner.run(TEST, **right | {"ranks": "x"}), 2)
         refuses("there is", MEASURE, runner.run(MEASURE, **right | {"compare": "nothing"}), 3)
 
-        shutil.rmtree(box / "plugin")
+        shutil.rmtree(box / "plugin-tcp_ring")
         wrong = runner.workspace / "wrong"
         shutil.copytree(ring, wrong)
         source = wrong / "ring_reduce.c"
@@ -104,7 +110,7 @@ def main(wheels):
         source.write_text((ring / source.name).read_text().replace("(number)a[i] + (number)b[i]", "(number)a[i] - (number)b[i]"))
         refuses("failed", TEST, runner.run(BUILD, **right | {"source": "wrong"}), 6)
         check("FAILED  world 2" in runner.summary(), f"no failure in the summary:\n{runner.summary()}")
-    print("passed: the steps of action.yml, and eight mistakes")
+    print("passed: the steps of action.yml, and nine mistakes")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 # 64 MiB. TORCH and UCX are the folders of these packages; pip finds them installed instead of downloading them. The bare
 # Debian (300 MB) is kept in ~/.cache/ddprun/bare-bookworm.
 set -euo pipefail
-wheels=$1 torch=$(readlink -f "$2/..") ucx=$(readlink -f "$3/..")
+wheels=$1
 root=$(cd "$(dirname "$0")/../.." && pwd)
 bare=${XDG_CACHE_HOME:-$HOME/.cache}/ddprun/bare-bookworm
 fail() { printf 'container_test: %s\n' "$*" >&2; exit 1; }
@@ -16,6 +16,7 @@ for program in debootstrap ip; do
   command -v "$program" >/dev/null || skip "$program is missing; the Debian packages are debootstrap and iproute2"
 done
 for package in "$2" "$3"; do [[ -d $package ]] || skip "Torch or UCX is no folder: \"$package\""; done
+torch=$(readlink -f "$2/..") ucx=$(readlink -f "$3/..")
 unshare --mount --pid --net --ipc --uts --fork true 2>/dev/null || skip "this machine allows no namespaces"
 box=$(mktemp -d /var/tmp/ddprun-container-XXXXXX)
 trap 'rm -rf --one-file-system "$box"' EXIT

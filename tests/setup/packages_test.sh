@@ -4,12 +4,15 @@
 # ~/.cache/ddprun for the next time; only its packages are fetched.
 set -euo pipefail
 torch=$1
+build=$(cd "$(dirname "$0")/../.." && pwd)/build/package-test  # in the clone, so that ccache knows the files
 settings=("-DDDPRUN_TORCH_DIR=$torch" "-DDDPRUN_NCCL_DIR=$2" "-DDDPRUN_CUDA_DIR=$3")
 root=$(cd "$(dirname "$0")/../.." && pwd)
 fail() { printf 'packages_test: %s\n' "$*" >&2; exit 1; }
 skip() { echo "skipped: $*"; exit 77; }
 [[ $(id -u) == 0 ]] || skip "only root can make a system in a folder"
-command -v debootstrap lintian >/dev/null || skip "needs debootstrap and lintian: apt-get install debootstrap lintian"
+for program in debootstrap lintian; do
+  command -v "$program" >/dev/null || skip "$program is missing: apt-get install $program"
+done
 suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
 box=$(mktemp -d /var/tmp/ddprun-packages-XXXXXX)
 trap 'rm -rf --one-file-system "$box"' EXIT
@@ -18,10 +21,10 @@ export DEBFULLNAME="ddprun's test" DEBEMAIL=test@example.org
 # make REVISION GENERATORS: into $box/made/REVISION
 make() {
   local generators=$2
-  cmake -S "$root" --preset package "${settings[@]}" -DDDPRUN_REVISION="$1" >"$box/log" 2>&1 || fail "cmake: $(<"$box/log")"
-  cmake --build "$root/build/package" --target product >"$box/log" 2>&1 || fail "build: $(tail -n 30 "$box/log")"
+  cmake -S "$root" -B "$build" --preset package "${settings[@]}" -DDDPRUN_REVISION="$1" >"$box/log" 2>&1 || fail "cmake: $(<"$box/log")"
+  cmake --build "$build" --target product >"$box/log" 2>&1 || fail "build: $(tail -n 30 "$box/log")"
   mkdir -p "$box/made/$1"
-  cpack -G "$generators" --config "$root/build/package/CPackConfig.cmake" -B "$box/made/$1" >"$box/log" 2>&1 || fail "cpack: $(<"$box/log")"
+  cpack -G "$generators" --config "$build/CPackConfig.cmake" -B "$box/made/$1" >"$box/log" 2>&1 || fail "cpack: $(<"$box/log")"
 }
 make 2 DEB
 make 1 "DEB;TGZ"
@@ -63,6 +66,7 @@ in_bare_system '
     if "$ddprun" --config configs/linear_ddp_gloo.toml 2>/tmp/said; then echo "it trains without Torch"; exit 1; fi
     grep "needs Torch 2.*, and there is none; activate" /tmp/said
     if DDPRUN_TORCH_DIR=/no "$ddprun" --version 2>/tmp/said; then echo "it takes a folder without Torch"; exit 1; fi
+    [[ -e $1/share/ddprun/vega.js ]]
     grep "there is none; DDPRUN_TORCH_DIR=/no has no lib/libtorch_cpu.so; " /tmp/said
     cd /tmp
     DDPRUN_TORCH_DIR=/python/torch "$ddprun" --config /src/ddprun/configs/linear_ddp_gloo.toml --set train.epochs=1
