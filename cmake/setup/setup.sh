@@ -26,7 +26,7 @@ fail() { say "$*"; exit 1; }
 # known_reason LOG: why a command failed and what to do, for what a user can mend.
 known_reason() {
   if grep -qs 'No space left on device' "$1"; then
-    echo ": the disk is full; make room and run this again"
+    echo ": the disk is full; free some space and run this again"
   elif grep -qsE 'Temporary failure|Could not resolve|Failed to establish a new connection|Network is unreachable' "$1"; then
     echo ": no connection to the packages; check the network and https_proxy, and run this again"
   elif grep -qs 'ensurepip is not' "$1"; then

@@ -56,12 +56,12 @@ Transports Transports::of(const Host& host, int ranks_here) {
   const std::string devices = host.options().text("devices", from_environment("UCX_NET_DEVICES", "all"));
   const std::string here = host.device() < 0 ? "self,sysv,cma" : "self,sysv,cma,cuda";
   // What was measured: 4 MiB for each rank, and 50 MiB if large messages cannot use cma.
-  const auto room = static_cast<unsigned long>(ranks_here) * (names_any(tls, {"all", "sm", "shm", "cma"}) ? 8 : 64);
+  const auto needed = static_cast<unsigned long>(ranks_here) * (names_any(tls, {"all", "sm", "shm", "cma"}) ? 8 : 64);
   struct statvfs shm = {};
   if (names_any(tls, {"all", "sm", "shm", "mm", "posix"}) && statvfs("/dev/shm", &shm) == 0 &&
-      shm.f_blocks * shm.f_frsize >> 20 < room) {
-    throw CommError(CommStatus::no_memory, "tls = \"" + tls + "\" needs a /dev/shm of " + std::to_string(room) +
-                                               " MiB: docker run --shm-size=" + std::to_string(room) +
+      shm.f_blocks * shm.f_frsize >> 20 < needed) {
+    throw CommError(CommStatus::no_memory, "tls = \"" + tls + "\" needs a /dev/shm of " + std::to_string(needed) +
+                                               " MiB: docker run --shm-size=" + std::to_string(needed) +
                                                "m; or set comm.options.tls (UCX_TLS) to \"" + here + "\"");
   }
   return {!tls.empty() ? tls : ranks_here == host.size() ? here : "^posix", devices, !tls.empty()};
