@@ -8,16 +8,10 @@ set -euo pipefail
 wheels=$1
 root=$(cd "$(dirname "$0")/../.." && pwd)
 bare=${XDG_CACHE_HOME:-$HOME/.cache}/ddprun/bare-bookworm
-fail() { printf 'container_test: %s\n' "$*" >&2; exit 1; }
-skip() { echo "skipped: $*"; exit 77; }
-
-[[ $(id -u) == 0 ]] || skip "it needs root, for chroot and mounts"
-for program in debootstrap ip; do
-  command -v "$program" >/dev/null || skip "$program is missing; the Debian packages are debootstrap and iproute2"
-done
+# shellcheck source=tests/setup/bare_system.sh
+. "$root/tests/setup/bare_system.sh" debootstrap ip
 for package in "$2" "$3"; do [[ -d $package ]] || skip "Torch or UCX is no folder: \"$package\""; done
 torch=$(readlink -f "$2/..") ucx=$(readlink -f "$3/..")
-unshare --mount --pid --net --ipc --uts --fork true 2>/dev/null || skip "this machine allows no namespaces"
 box=$(mktemp -d /var/tmp/ddprun-container-XXXXXX)
 trap 'rm -rf --one-file-system "$box"' EXIT
 "$root/tests/fresh/run" --bare "$bare" 2>"$box/log" || skip "no bare Debian 12: $(tail -n 1 "$box/log")"

@@ -7,12 +7,8 @@ torch=$1
 build=$(cd "$(dirname "$0")/../.." && pwd)/build/package-test  # in the clone, so that ccache knows the files
 settings=("-DDDPRUN_TORCH_DIR=$torch" "-DDDPRUN_NCCL_DIR=$2" "-DDDPRUN_CUDA_DIR=$3")
 root=$(cd "$(dirname "$0")/../.." && pwd)
-fail() { printf 'packages_test: %s\n' "$*" >&2; exit 1; }
-skip() { echo "skipped: $*"; exit 77; }
-[[ $(id -u) == 0 ]] || skip "only root can make a system in a folder"
-for program in debootstrap lintian; do
-  command -v "$program" >/dev/null || skip "$program is missing: apt-get install $program"
-done
+# shellcheck source=tests/setup/bare_system.sh
+. "$root/tests/setup/bare_system.sh" debootstrap lintian
 suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
 box=$(mktemp -d /var/tmp/ddprun-packages-XXXXXX)
 trap 'rm -rf --one-file-system "$box"' EXIT
