@@ -70,6 +70,7 @@ in_bare_system '
   }
   apt-get -q update
   files >/tmp/before
+  dpkg-query -Wf "\${Package}\n" | sort >/tmp/packages
   apt-get -q install -y --no-install-recommends /made/1/*.deb
   use /usr
   apt-get -q install -y --no-install-recommends /made/2/*.deb
@@ -77,6 +78,8 @@ in_bare_system '
   ddprun --help >/dev/null
   rm -rf /home/user/runs
   apt-get -q purge -y --autoremove ddprun ddprun-plugins libddprun1 libddprun-dev
+  # apt does not remove an important package that has come as a dependency (Debian 13: adduser).
+  dpkg-query -Wf "\${Package}\n" | sort | comm -13 /tmp/packages - | xargs -r apt-get -q purge -y
   files >/tmp/after
   diff /tmp/before /tmp/after
   tar -C /home/user -xzf /made/1/ddprun-*.tar.gz
