@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "base/version.hpp"
+#include "base/text.hpp"
 #include "c/group.hpp"
 #include "ddprun/plugin/detail/comm_convert.hpp"
 #include "plugin/registry.hpp"

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "base/version.hpp"
+#include "base/text.hpp"
 #include "c/meeting.hpp"
 #include "ddprun/plugin/futex.hpp"
 #include "plugin/registry.hpp"

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <iostream>
 
-#include "base/version.hpp"
+#include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "cli/console/program.hpp"
 #include "cli/run/run.hpp"

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/version.hpp"
+#include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "cli/console/program.hpp"
 

@@ -6,7 +6,7 @@
 #include <exception>
 #include <mutex>
 
-#include "base/version.hpp"
+#include "base/text.hpp"
 #include "comm/plugin_backend.hpp"
 #include "ddp/join.hpp"
 #include "ddp/joined_state.hpp"

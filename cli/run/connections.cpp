@@ -1,6 +1,6 @@
 #include "cli/run/connections.hpp"
 
-#include "base/version.hpp"
+#include "base/text.hpp"
 #include "cli/config/experiment.hpp"
 #include "cli/run/observers.hpp"
 #include "comm/plugin_backend.hpp"

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "base/version.hpp"
+#include "base/text.hpp"
 #include "cli/console/table.hpp"
 #include "train/loop/position.hpp"
 #include "train/tensor/weights.hpp"

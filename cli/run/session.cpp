@@ -1,7 +1,7 @@
 #include "cli/run/session.hpp"
 
 #include "base/log.hpp"
-#include "base/version.hpp"
+#include "base/text.hpp"
 #include "cli/run/resume.hpp"
 #include "cli/run/training.hpp"
 #include "ddprun/zero.hpp"

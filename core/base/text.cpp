@@ -10,6 +10,10 @@
 
 namespace ddprun {
 
+const char* version() {
+  return DDPRUN_VERSION;
+}
+
 std::string exact_text(double value) {
   std::array<char, 32> text{};
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};

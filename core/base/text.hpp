@@ -10,6 +10,9 @@
 
 namespace ddprun {
 
+// ddprun's version, "0.1.0", from project() in CMakeLists.txt.
+const char* version();
+
 // The number that the whole text is, such as "-7" or "2.5e-3"; nothing for any other text. As std::from_chars: without
 // leading spaces and '+', in any locale; "inf" and "nan" are floating numbers.
 template <class Number>

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/version.hpp"
+#include "base/text.hpp"
 #include "data/builtin.hpp"
 #include "ddprun/plugin/words.hpp"
 

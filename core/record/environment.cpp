@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/file.hpp"
-#include "base/version.hpp"
+#include "base/text.hpp"
 #include "ddprun/plugin/host.hpp"
 
 namespace ddprun::record {

@@ -11,7 +11,6 @@
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "base/version.hpp"
 #include "cli/config/experiment.hpp"
 #include "tools/compare/comparison.hpp"
 #include "tools/compare/output.hpp"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <ranges>
 
-#include "base/version.hpp"
+#include "base/text.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/host.hpp"
 #include "launch/net/address.hpp"

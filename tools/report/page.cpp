@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "base/file.hpp"
-#include "base/version.hpp"
+#include "base/text.hpp"
 #include "cli/console/program.hpp"
 #include "ddprun/error.hpp"
 

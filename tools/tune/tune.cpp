@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "base/file.hpp"
-#include "base/version.hpp"
+#include "base/text.hpp"
 #include "cli/config/experiment.hpp"
 #include "tools/compare/variant.hpp"
 
