@@ -89,7 +89,6 @@ struct Experiment {
     double weight_decay = 0;
     std::vector<double> betas = {0.9, 0.999};
     double eps = 1e-8;
-    bool fused = true;
   } optimizer;
 
   struct Train {

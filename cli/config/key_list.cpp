@@ -114,7 +114,6 @@ const std::vector<Key>& keys() {
       DDPRUN_KEY(optimizer.weight_decay, number("0"), .change = kReported),
       DDPRUN_KEY(optimizer.betas, list_of(below_most(number("0", "1")), 2), .user = kAdam, .change = kReported),
       DDPRUN_KEY(optimizer.eps, number("0"), .user = kAdam, .change = kReported),
-      DDPRUN_KEY(optimizer.fused, kFlag, .change = kReported),
 
       DDPRUN_KEY(train.epochs, integer("1"), .computed_default = true, .change = kReported),
       DDPRUN_KEY(train.steps, integer("1"), .computed_default = true, .change = kReported),

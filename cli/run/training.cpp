@@ -55,8 +55,7 @@ train::OptimizerOptions optimizer_options(const config::Experiment::Optimizer& c
           .nesterov = chosen.nesterov,
           .weight_decay = chosen.weight_decay,
           .betas = {chosen.betas.at(0), chosen.betas.at(1)},
-          .eps = chosen.eps,
-          .fused = chosen.fused};
+          .eps = chosen.eps};
 }
 
 train::StepOptions step_options(const config::Loaded& loaded, int world, int64_t steps_per_epoch) {

@@ -14,7 +14,6 @@ COMMON = {
     "optimizer.weight_decay": 0.0,
     "optimizer.betas": [0.9, 0.999],
     "optimizer.eps": 1e-8,
-    "optimizer.fused": False,
     "train.evaluate": True,
     "train.amp": "off",
     "train.clip_norm": 0.0,
@@ -66,7 +65,6 @@ MOMENTUM = {**SGD, "optimizer.momentum": 0.9}
 NESTEROV = {**MOMENTUM, "optimizer.nesterov": True, "optimizer.weight_decay": 1e-3}
 ADAM = {"optimizer.name": "adam", "optimizer.lr": 1e-3}
 ADAMW = {**ADAM, "optimizer.name": "adamw", "optimizer.weight_decay": 0.05}
-FUSED = {"optimizer.fused": True}
 COSINE = {"train.schedule": "cosine", "train.warmup": 10, "train.min_lr": 0.001}
 STEP = {"train.schedule": "step", "train.step_epochs": 1, "train.step_factor": 0.5}
 CLIP = {"train.clip_norm": 0.1}
@@ -113,9 +111,8 @@ GROUPS = {
     "one_process": [
         case("linear-sgd", 1, LINEAR, SGD),
         case("simplenet-nesterov", 1, SIMPLENET, NESTEROV),
-        case("simplenet-nesterov-fused", 1, SIMPLENET, NESTEROV, FUSED),
         case("simplenet-adam-epochs", 1, SIMPLENET, ADAM, TWO_EPOCHS),
-        case("simplenet-adamw-fused", 1, SIMPLENET, ADAMW, FUSED),
+        case("simplenet-adamw", 1, SIMPLENET, ADAMW),
         case("simplenet-step", 1, SIMPLENET, SGD, TWO_EPOCHS, STEP),
         case("simplenet-step-warmup", 1, SIMPLENET, SGD, TWO_EPOCHS, STEP, {"train.warmup": 5}, bits=False),
         case("simplenet-adamw-in-order", 1, SIMPLENET, ADAMW, {"data.shuffle": False}),
@@ -131,8 +128,6 @@ GROUPS = {
         case("simplenet-nesterov-buckets", 2, SIMPLENET, NESTEROV, BUCKETS),
         case("simplenet-scaled-tree", 2, SIMPLENET, SGD, {"optimizer.scale_lr": "world", "comm.algorithm": "tree"}),
         case("simplenet-adam", 2, SIMPLENET, ADAM),
-        case("simplenet-adam-fused", 2, SIMPLENET, ADAM, FUSED),
-        case("linear-sgd-fused", 2, LINEAR, SGD, FUSED),
         case("simplenet-adam-decay", 2, SIMPLENET, ADAM, {"optimizer.weight_decay": 0.01}),
         case("simplenet-adamw", 2, SIMPLENET, ADAMW),
         # PyTorch computes a cosine's rate from the last one, which may round otherwise.
@@ -150,14 +145,12 @@ GROUPS = {
         case("simplenet-adam-buckets", 3, SIMPLENET, ADAM, BUCKETS),
         case("simplenet-adamw", 3, SIMPLENET, ADAMW),
         case("simplenet-nesterov", 3, SIMPLENET, NESTEROV),
-        case("simplenet-adamw-fused", 3, SIMPLENET, ADAMW, FUSED),
         case("simplenet-nesterov-tree", 3, SIMPLENET, NESTEROV, {"comm.algorithm": "tree"}),
     ],
     "mnist": [case("simplenet-adam", 2, MNIST, ADAM)],
     "resnet18": [
         case("sgd", 1, RESNET18, MOMENTUM, FEW_STEPS, losses=1e-3, tensors=1e-3),
         case("initial", 2, RESNET18, INITIAL, losses=1e-3),
-        case("sgd-fused", 2, RESNET18, MOMENTUM, FEW_STEPS, FUSED, losses=1e-3, tensors=1e-3),
         case("sgd", 2, RESNET18, MOMENTUM, {"optimizer.lr": 0.01, "train.steps": 12}, losses=1e-3, tensors=1e-3),
         case("own-buffers", 2, RESNET18, MOMENTUM, OWN_BUFFERS, losses=1e-3, tensors=1e-3),
         case("sgd", 3, RESNET18, MOMENTUM, FEW_STEPS, losses=1e-3, tensors=1e-3),

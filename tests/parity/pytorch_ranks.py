@@ -63,13 +63,13 @@ def open_splits(case):
 
 def make_optimizer(config, parameters, world):
     lr = config["optimizer.lr"] * (world if config["optimizer.scale_lr"] == "world" else 1)
-    decay, fused = config["optimizer.weight_decay"], config["optimizer.fused"]
+    decay = config["optimizer.weight_decay"]
     if config["optimizer.name"] == "sgd":
         momentum, nesterov = config["optimizer.momentum"], config["optimizer.nesterov"]
-        return torch.optim.SGD(parameters, lr, momentum, nesterov=nesterov, weight_decay=decay, fused=fused)
+        return torch.optim.SGD(parameters, lr, momentum, nesterov=nesterov, weight_decay=decay, fused=True)
     make = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[config["optimizer.name"]]
     betas, eps = config["optimizer.betas"], config["optimizer.eps"]
-    return make(parameters, lr, betas, eps, decay, fused=fused)
+    return make(parameters, lr, betas, eps, decay, fused=True)
 
 
 def make_schedule(config, optimizer, steps_per_epoch):

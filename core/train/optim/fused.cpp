@@ -4,8 +4,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "train/optim/adam.hpp"
-
 namespace ddprun::train {
 namespace {
 
@@ -22,6 +20,19 @@ void for_each_gradient(optim::OptimizerParamGroup& group, auto&& take) {
   for (torch::Tensor& parameter : group.params()) {
     if (parameter.grad().defined()) take(parameter, laid_as(parameter, parameter.grad()));
   }
+}
+
+// A parameter's entry of Adam's state. The first call creates it: zeros with the parameter's memory layout.
+template <class State, class States>
+State& adam_state(States& states, const torch::Tensor& parameter) {
+  auto& state = states[parameter.unsafeGetTensorImpl()];
+  if (state == nullptr) {
+    auto made = std::make_unique<State>();
+    made->exp_avg(torch::zeros_like(parameter));
+    made->exp_avg_sq(torch::zeros_like(parameter));
+    state = std::move(made);
+  }
+  return static_cast<State&>(*state);
 }
 
 class FusedSgd final : public optim::SGD, public FusedOptimizer {

@@ -4,7 +4,6 @@
 #include <numbers>
 
 #include "ddprun/error.hpp"
-#include "train/optim/adam.hpp"
 #include "train/optim/fused.hpp"
 
 namespace ddprun::train {
@@ -49,23 +48,14 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerOptions& 
   std::vector<torch::Tensor> tensors;
   for (const NamedTensor& parameter : parameters) tensors.push_back(parameter.tensor);
   if (chosen.name == "sgd") {
-    const auto options = optim::SGDOptions(chosen.lr)
-                             .momentum(chosen.momentum)
-                             .nesterov(chosen.nesterov)
-                             .weight_decay(chosen.weight_decay);
-    if (chosen.fused) return fused_sgd(tensors, options);
-    return std::make_unique<optim::SGD>(tensors, options);
+    auto options = optim::SGDOptions(chosen.lr).momentum(chosen.momentum).nesterov(chosen.nesterov);
+    return fused_sgd(tensors, options.weight_decay(chosen.weight_decay));
   }
-  if (chosen.name == "adam") {
-    const auto options =
-        optim::AdamOptions(chosen.lr).betas(chosen.betas).eps(chosen.eps).weight_decay(chosen.weight_decay);
-    return chosen.fused ? fused_adam(tensors, options) : adam(tensors, options);
-  }
-  if (chosen.name == "adamw") {
-    const auto options =
-        optim::AdamWOptions(chosen.lr).betas(chosen.betas).eps(chosen.eps).weight_decay(chosen.weight_decay);
-    return chosen.fused ? fused_adamw(tensors, options) : adamw(tensors, options);
-  }
+  const auto completed = [&](auto options) {
+    return options.betas(chosen.betas).eps(chosen.eps).weight_decay(chosen.weight_decay);
+  };
+  if (chosen.name == "adam") return fused_adam(tensors, completed(optim::AdamOptions(chosen.lr)));
+  if (chosen.name == "adamw") return fused_adamw(tensors, completed(optim::AdamWOptions(chosen.lr)));
   throw Error(ExitCode::usage, "optimizer.name = \"" + chosen.name + "\" is unknown");
 }
 

@@ -50,10 +50,9 @@ struct OptimizerOptions {
   double weight_decay = 0;
   std::tuple<double, double> betas = {0.9, 0.999};
   double eps = 1e-8;
-  bool fused = true;
 };
 
-// Each has the same arithmetic as in torch.optim, fused or not. Throws Error(usage) for another name.
+// Each is a FusedOptimizer, with the arithmetic of torch.optim's fused = True. Throws Error(usage) for another name.
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerOptions& chosen,
                                                         const std::vector<NamedTensor>& parameters);
 

@@ -27,7 +27,7 @@ TEST_CASE("a change that makes a different run is refused, one that changes roun
     CAPTURE(key);
     CHECK(config::change_of(key) == Change::refused);
   }
-  for (const char* key : {"optimizer.lr", "optimizer.fused", "train.epochs", "train.amp", "strategy.bucket_cap_mb",
+  for (const char* key : {"optimizer.lr", "optimizer.eps", "train.epochs", "train.amp", "strategy.bucket_cap_mb",
                           "strategy.kind", "comm.backend", "launch.threads", "data.balance_steps"}) {
     CAPTURE(key);
     CHECK(config::change_of(key) == Change::reported);

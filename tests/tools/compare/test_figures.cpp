@@ -115,5 +115,5 @@ TEST_CASE("the part that a change is about") {
   CHECK(lever_of({"comm.algorithm", "comm.backend"}) == &Split::comm);
   CHECK(lever_of({"strategy.kind", "comm.backend"}) == &Split::comm);
   CHECK(lever_of({"data.workers"}) == &Split::data);
-  CHECK(lever_of({"optimizer.fused"}) == &Split::optimizer);
+  CHECK(lever_of({"optimizer.eps"}) == &Split::optimizer);
 }

@@ -85,7 +85,7 @@ void add_sentences(Printed& out) {
 
   out.title("the largest part of a step");
   const Split waits{0.62, 0.1, 0.1, 0.03, 0.05, 0.1}, sends{0, 0.02, 0.03, 0.95, 0, 0};
-  for (const char* key : {"comm.algorithm", "data.workers", "optimizer.fused"}) {
+  for (const char* key : {"comm.algorithm", "data.workers", "optimizer.eps"}) {
     out.line(ceiling_of(waits, lever_of({key})));
   }
   for (const Split& split : {sends, {0, 0.5, 0.5, 0, 0, 0}, {0, 0.5, 0.5, 1e-5, 0, 0}}) {

@@ -4,7 +4,6 @@
 #include "support/error_of.hpp"
 #include "support/text.hpp"
 #include "testing/temp_dir.hpp"
-#include "train/optim/adam.hpp"
 #include "train/optim/fused.hpp"
 #include "train/optim/optimizers.hpp"
 #include "train/small_models.hpp"
@@ -41,11 +40,10 @@ std::vector<torch::Tensor> weights(const TwoLayers& model) {
 TEST_CASE("an optimizer continues bit for bit after its state was saved and loaded") {
   const std::vector<std::pair<const char*, Make>> all = {
       {"sgd", [](auto p) { return fused_sgd(p, optim::SGDOptions(0.1).momentum(0.9)); }},
-      {"sgd, operation by operation",
-       [](auto p) { return std::make_unique<optim::SGD>(p, optim::SGDOptions(0.1).momentum(0.9)); }},
+      {"sgd of LibTorch", [](auto p) { return std::make_unique<optim::SGD>(p, optim::SGDOptions(0.1).momentum(0.9)); }},
       {"sgd without momentum", [](auto p) { return fused_sgd(p, optim::SGDOptions(0.1)); }},
       {"adam", [](auto p) { return fused_adam(p, optim::AdamOptions(0.1)); }},
-      {"adam, operation by operation", [](auto p) { return adam(p, optim::AdamOptions(0.1)); }},
+      {"adam of LibTorch", [](auto p) { return std::make_unique<optim::Adam>(p, optim::AdamOptions(0.1)); }},
       {"adamw", [](auto p) { return fused_adamw(p, optim::AdamWOptions(0.1)); }}};
   for (const auto& [name, make] : all) {
     CAPTURE(name);
