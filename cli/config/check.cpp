@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 
 #include "cli/config/document.hpp"
 
@@ -35,12 +36,15 @@ class Check {
     refuse(ddp_ && (sampler == "sequential" || sampler == "random"), {"data.sampler", "strategy.kind"},
            "ddp without a distributed sampler is refused; use \"auto\" or \"distributed\"");
     const bool shared = ddp_ && e_.data.batch_per == "global";
-    const int64_t ranks = shared ? std::max<int64_t>(1, ranks_) : 1;  // not known: checked later
+    const int64_t virtual_ranks = e_.strategy.virtual_ranks;
+    const int64_t ranks = !shared             ? 1
+                          : virtual_ranks > 0 ? virtual_ranks
+                                              : std::max<int64_t>(1, ranks_);  // 0: checked later
     const int64_t rank_batch = e_.data.batch_size / ranks, below = rank_batch * ranks;
     refuse(below != e_.data.batch_size, {"data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"},
-           "is the batch of all ranks, and " + std::to_string(ranks) + " ranks do not divide it; use " +
-               (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + ranks) +
-               ", or data.batch_per = \"rank\"");
+           "is the batch of all ranks, and " + std::to_string(ranks) + (virtual_ranks > 0 ? " virtual" : "") +
+               " ranks do not divide it; use " + (below > 0 ? std::to_string(below) + " or " : "") +
+               std::to_string(below + ranks) + ", or data.batch_per = \"rank\"");
     refuse(e_.optimizer.name == "sgd" && e_.optimizer.nesterov && e_.optimizer.momentum == 0,
            {"optimizer.nesterov", "optimizer.momentum", "optimizer.name"},
            "needs momentum; give optimizer.momentum, such as 0.9, or nesterov = false");
@@ -78,6 +82,27 @@ class Check {
            {"launch.devices", "launch.nproc", "strategy.devices", "strategy.kind"},
            "names " + std::to_string(named) + (named == 1 ? " GPU" : " GPUs") + ", and strategy \"" + e_.strategy.kind +
                "\" uses " + std::to_string(used) + " here; name one for each, or leave it out");
+  }
+
+  void check_virtual_ranks() {
+    const std::string key = "strategy.virtual_ranks";
+    const int64_t count = e_.strategy.virtual_ranks;
+    if (count == 0 || !ddp_) return;
+    refuse(!std::has_single_bit(static_cast<uint64_t>(count)), {key},
+           "is not a power of two; use " + std::to_string(std::bit_ceil(static_cast<uint64_t>(count))));
+    refuse(count < ranks_, {key, "launch.nproc", "strategy.kind"},
+           "is less than the ranks, which are " + std::to_string(ranks_) + "; use at least as many, or fewer ranks");
+    refuse(e_.data.balance_steps > 0, {key, "data.balance_steps"},
+           "gives each virtual rank its own samples; leave out data.balance_steps");
+    refuse(e_.model.sync_batch_norm, {key, "model.sync_batch_norm"},
+           "computes virtual ranks one after the other, and SyncBatchNorm needs all at once; leave out "
+           "model.sync_batch_norm");
+    for (const auto& [metric_key, metric] :
+         {std::pair{"train.early_stop", e_.train.early_stop}, {"checkpoint.best", e_.checkpoint.best}}) {
+      refuse(metric == "train.loss", {metric_key, key},
+             "is added in an order that depends on the ranks, and strategy.virtual_ranks is given; use "
+             "\"validation.loss\" or \"test.loss\"");
+    }
   }
 
   void check_sync_batch_norm() {
@@ -123,6 +148,7 @@ void check_together(const Experiment& experiment, std::optional<int64_t> ranks, 
   check.check_batches();
   check.check_schedule();
   check.check_gpus();
+  check.check_virtual_ranks();
   check.check_sync_batch_norm();
   check.check_fault();
 }

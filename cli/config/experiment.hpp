@@ -49,6 +49,7 @@ struct Experiment {
     std::string kind = "single";
     int64_t devices = 2;
     double bucket_cap_mb = 25;
+    int64_t virtual_ranks = 0;  // 0: the ranks themselves
     bool find_unused_parameters = false;
     bool broadcast_buffers = true;
     std::string compression = "none";

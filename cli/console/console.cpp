@@ -97,6 +97,7 @@ std::string summary_table(const record::Summary& summary) {
   if (summary.steps >= 0) table.row({"steps", human_count(summary.steps)});
   if (summary.stopped == "early_stop") table.row({"early stop after epoch", human_count(summary.epochs)});
   if (summary.world >= 0) table.row({"world size", std::to_string(summary.world)});
+  if (summary.virtual_ranks >= 0) table.row({"virtual ranks", std::to_string(summary.virtual_ranks)});
   if (!summary.backend.empty()) table.row({"communication", communication_of(summary)});
   if (known(summary.comm_busbw)) {
     table.row({"  allreduced", human_bytes(summary.comm_bytes) + " per step",

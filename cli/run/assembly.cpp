@@ -186,10 +186,19 @@ void open_data(Assembly& assembly) {
   errors.throw_if_any();
 }
 
+int training_ranks(const config::Experiment& experiment, int world) {
+  const auto& strategy = experiment.strategy;
+  return strategy.kind == "ddp" && strategy.virtual_ranks > 0 ? static_cast<int>(strategy.virtual_ranks) : world;
+}
+
+elastic::Range training_share(const config::Experiment& experiment, int rank, int world) {
+  return elastic::share_of(rank, world, training_ranks(experiment, world));
+}
+
 int64_t rank_batch(const config::Loaded& loaded, int world) {
   config::check_ranks(loaded, world);
   const auto& data = loaded.experiment.data;
-  return data.batch_per == "rank" ? data.batch_size : data.batch_size / world;
+  return data.batch_per == "rank" ? data.batch_size : data.batch_size / training_ranks(loaded.experiment, world);
 }
 
 }  // namespace ddprun::run

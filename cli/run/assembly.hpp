@@ -8,6 +8,7 @@
 #include "data/sampler.hpp"
 #include "data/standardize.hpp"
 #include "ddprun/plugin/dataset_plugin.hpp"
+#include "elastic/tree.hpp"
 #include "plugin/registry.hpp"
 #include "train/loop/checkpointing.hpp"
 #include "train/loop/model_loader.hpp"
@@ -58,7 +59,12 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry);
 // Opens the data set again, as assemble() does.
 void open_data(Assembly& assembly);
 
-// This rank's batch size. Throws as config::check_ranks().
+// The ranks that the numbers of the training are those of: the virtual ranks, if there are any; and those that a rank
+// computes, which is the rank itself otherwise.
+int training_ranks(const config::Experiment& experiment, int world);
+elastic::Range training_share(const config::Experiment& experiment, int rank, int world);
+
+// The batch size of each of training_ranks(). Throws as config::check_ranks().
 int64_t rank_batch(const config::Loaded& loaded, int world);
 
 }  // namespace ddprun::run

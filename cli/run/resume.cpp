@@ -1,6 +1,7 @@
 #include "cli/run/resume.hpp"
 
 #include <filesystem>
+#include <set>
 
 #include "base/text.hpp"
 #include "cli/console/table.hpp"
@@ -21,7 +22,8 @@ bool complete(const checkpoint::File& state) {
 // The commit to resume from, with all its files.
 class SavedRun {
  public:
-  SavedRun(Assembly& assembly, int world) : assembly_(assembly), world_(world) {
+  SavedRun(Assembly& assembly, int world)
+      : assembly_(assembly), world_(world), ranks_(training_ranks(assembly.experiment(), world)) {
     const std::string& path = assembly.experiment().checkpoint.resume;
     const auto commit = checkpoint::commit_of(path);
     if (!commit || !fs::exists(checkpoint::state_path(*commit, 0))) {
@@ -45,8 +47,15 @@ class SavedRun {
   void load(std::optional<int> rank) {
     const checkpoint::Metadata metadata = train::load_weights(assembly_.model->module(), commit_.path);
     // Without a rank, all states are checked.
-    std::vector<int> needed =
-        checkpoint::states_for(rank.value_or(0), static_cast<int>(saved_world_), rank && same_world());
+    const auto share = training_share(assembly_.experiment(), rank.value_or(0), world_);
+    std::set<int> all;
+    for (int part = 0; part < share.count; ++part) {
+      for (const int saver :
+           checkpoint::states_for(share.first + part, static_cast<int>(saved_world_), rank && same_world())) {
+        all.insert(saver);
+      }
+    }
+    std::vector<int> needed(all.begin(), all.end());
     std::erase(needed, 0);  // shared_
     auto states = checkpoint::read_states(commit_, needed);
     std::string text = message();
@@ -64,7 +73,7 @@ class SavedRun {
   }
 
  private:
-  bool same_world() const { return saved_world_ == world_; }
+  bool same_world() const { return saved_world_ == ranks_; }
 
   void refuse(const std::string& key, const std::string& what) {
     if (!errors_.empty()) errors_ += "\n";
@@ -93,7 +102,7 @@ class SavedRun {
 
   void compare_batch() {
     const int64_t then = train::integer_of(shared_, "batch"), samples = train::integer_of(shared_, "samples");
-    const int64_t now = rank_batch(assembly_.loaded, world_) * world_;
+    const int64_t now = rank_batch(assembly_.loaded, world_) * ranks_;
     if (now != then) {
       refuse("data.batch_size", "makes a global batch of " + std::to_string(now) + ", and the run of " + commit_.path +
                                     " has " + std::to_string(then));
@@ -107,8 +116,10 @@ class SavedRun {
 
   void check_epoch() {
     if (same_world() || complete(shared_)) return;
-    refuse("launch.nproc", commit_.path + " lies in the middle of an epoch, which only as many ranks can finish; use " +
-                               std::to_string(saved_world_) + ", or a checkpoint at the end of an epoch");
+    const bool is_virtual = assembly_.experiment().strategy.virtual_ranks > 0;
+    refuse(is_virtual ? "strategy.virtual_ranks" : "launch.nproc",
+           commit_.path + " lies in the middle of an epoch, which only as many ranks can finish; use " +
+               std::to_string(saved_world_) + ", or a checkpoint at the end of an epoch");
   }
 
   void check_end() {
@@ -130,12 +141,13 @@ class SavedRun {
     });
     if (!changes.empty()) text += "; with " + changes;
     if (same_world()) return text;
-    return text + "; on " + console::several(world_, "rank") + " (were " + std::to_string(saved_world_) +
+    return text + "; on " + console::several(ranks_, "rank") + " (were " + std::to_string(saved_world_) +
            "): not bit for bit what those would compute";
   }
 
   Assembly& assembly_;
   const int world_;
+  const int ranks_;  // with virtual ranks, these
   checkpoint::Commit commit_;
   checkpoint::File shared_;  // rank 0's state file
   int64_t saved_world_ = 0;
@@ -167,10 +179,11 @@ void prepare_resume(Assembly& assembly, int world, std::optional<int> rank) {
 
 checkpoint::Metadata state_metadata(const Assembly& assembly, const std::string& run_dir, int world,
                                     int64_t steps_per_epoch) {
+  const int ranks = training_ranks(assembly.experiment(), world);
   checkpoint::Metadata metadata{{"ddprun", version()},
                                 {"run", fs::path(run_dir).filename().string()},
-                                {"world", std::to_string(world)},
-                                {"batch", std::to_string(rank_batch(assembly.loaded, world) * world)},
+                                {"world", std::to_string(ranks)},
+                                {"batch", std::to_string(rank_batch(assembly.loaded, world) * ranks)},
                                 {"samples", std::to_string(assembly.data.train->size())},
                                 {"steps_per_epoch", std::to_string(steps_per_epoch)}};
   for (const auto& [key, value] : config::key_values(assembly.experiment())) metadata[kConfig + key] = value;

@@ -86,6 +86,7 @@ void RunFolder::copy(int from, const std::string& path, const Pass& pass) const 
 void RunFolder::move_to_rank0(const std::function<std::string(int rank)>& path_of) const {
   for (const int from : remote_) {
     const std::string path = path_of(from);
+    if (path.empty()) continue;
     copy(from, path, pass_from(ranks_, from));
     std::error_code ignored;  // a file that stays costs only space
     if (rank_ == from) fs::remove(path, ignored);

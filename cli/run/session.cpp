@@ -73,7 +73,15 @@ void add_checkpoints(Session& session, Assembly& assembly, const RunFolder& fold
   options.seed = static_cast<uint64_t>(experiment.experiment.seed);
   if (assembly.resume) options.resume = std::move(assembly.resume->from);
   if (folder.is_split()) {
-    options.gather = [&folder](const auto& state_of) { folder.move_to_rank0(state_of); };
+    options.gather = [&folder, &experiment, ranks = world.size](const auto& state_of) {
+      const int most = training_share(experiment, 0, ranks).count;
+      for (int part = 0; part < most; ++part) {
+        folder.move_to_rank0([&](int rank) {
+          const elastic::Range share = training_share(experiment, rank, ranks);
+          return part < share.count ? state_of(share.first + part) : "";
+        });
+      }
+    };
   }
   const bool own_buffers = session.sync != nullptr && !experiment.strategy.broadcast_buffers;
   const std::vector<torch::Device> gpus = assembly.device().is_cpu() ? std::vector<torch::Device>{} : assembly.devices;
@@ -82,9 +90,14 @@ void add_checkpoints(Session& session, Assembly& assembly, const RunFolder& fold
   if (auto* const sharded = dynamic_cast<ShardedOptimizer*>(session.optimizer.get())) {
     consolidate = [sharded] { sharded->consolidate_state_dict(0); };
   }
-  session.checkpointer = train::run_checkpointer({assembly.model->module(), *session.optimizer, session.parameters,
-                                                  reducer, world.rank, own_buffers, gpus, std::move(consolidate)},
-                                                 std::move(options));
+  const elastic::Range share = training_share(experiment, world.rank, world.size);
+  const auto in_part = [on = session.virtual_ranks.get()](int part, const std::function<void()>& body) {
+    on == nullptr ? body() : on->states().run(part, body);
+  };
+  session.checkpointer =
+      train::run_checkpointer({assembly.model->module(), *session.optimizer, session.parameters, reducer, share.first,
+                               own_buffers, gpus, share.count, in_part, std::move(consolidate)},
+                              std::move(options));
   const config::Experiment::Checkpoint& rule = experiment.checkpoint;
   session.checkpoints = std::make_unique<train::Checkpoints>(
       *session.checkpointer,
@@ -99,7 +112,8 @@ std::unique_ptr<Session> make_session(Assembly& assembly, Connections& connectio
   auto made = std::make_unique<Session>();
   Session& session = *made;
   session.parameters = train::trainable_parameters(assembly.model->module());
-  session.optimizer = make_optimizer(experiment, session.parameters, connections, world.size);
+  const int ranks = training_ranks(experiment, world.size);
+  session.optimizer = make_optimizer(experiment, session.parameters, connections, ranks);
   session.loaders = make_loaders(assembly, world);
   session.launcher_link =
       std::make_unique<LauncherLink>(world.local_rank, connections.progress(), connections.recorder.get());
@@ -112,8 +126,12 @@ std::unique_ptr<Session> make_session(Assembly& assembly, Connections& connectio
     session.parity = std::make_unique<train::ParityLog>(recorder.run_dir(), world.rank, session.parameters, steps);
   }
   session.sync = make_sync(assembly, connections);
+  session.virtual_ranks = make_virtual_ranks(assembly, connections, session.sync.get());
   add_checkpoints(session, assembly, folder, world);
   session.strategy = make_strategy(assembly, connections.ranks, session.sync.get());
+  if (auto* const on = session.virtual_ranks.get()) {
+    session.strategy = on->strategy(*assembly.model, std::move(session.strategy));
+  }
   session.trainer = std::make_unique<train::TrainingLoop>(train::TrainerDeps{
       .model = *assembly.model,
       .optimizer = *session.optimizer,
@@ -126,7 +144,7 @@ std::unique_ptr<Session> make_session(Assembly& assembly, Connections& connectio
       .observers = all_observers(session, assembly, world, recorder),
       .policies = make_policies(session, assembly, world),
       .plan = {experiment.train.epochs, experiment.train.steps, experiment.train.evaluate},
-      .step = step_options(assembly.loaded, world.size, session.loaders.train->steps()),
+      .step = step_options(assembly.loaded, ranks, session.loaders.train->steps()),
   });
   return made;
 }

@@ -10,6 +10,7 @@
 #include "cli/run/observers.hpp"
 #include "cli/run/run_folder.hpp"
 #include "cli/run/training.hpp"
+#include "elastic/virtual_ranks.hpp"
 #include "record/recorder.hpp"
 #include "train/loop/agreement.hpp"
 #include "train/loop/checkpointing.hpp"
@@ -29,6 +30,7 @@ struct Session {
   std::unique_ptr<train::Agreement> agreement;
   std::unique_ptr<train::ParityLog> parity;
   std::unique_ptr<train::GradientSync> sync;             // under ddp
+  std::unique_ptr<elastic::VirtualRanks> virtual_ranks;  // with strategy.virtual_ranks
   std::unique_ptr<checkpoint::CheckpointFolder> folder;  // on rank 0
   std::unique_ptr<train::Checkpointer> checkpointer;
   std::unique_ptr<train::Checkpoints> checkpoints;

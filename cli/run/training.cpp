@@ -105,8 +105,22 @@ std::unique_ptr<train::GradientSync> make_sync(const Assembly& assembly, const C
   options.broadcast_buffers = strategy.broadcast_buffers;
   auto sync =
       std::make_unique<train::GradientSync>(train::tensors_of(assembly.model->module()), connections.ranks, options);
-  if (CommHook hook = compression(strategy)) ddp::register_comm_hook(*sync, *connections.tensors, std::move(hook));
+  if (CommHook hook = compression(strategy); hook && strategy.virtual_ranks == 0)
+    ddp::register_comm_hook(*sync, *connections.tensors, std::move(hook));
   return sync;
+}
+
+std::unique_ptr<elastic::VirtualRanks> make_virtual_ranks(const Assembly& assembly, const Connections& connections,
+                                                          train::GradientSync* sync) {
+  const auto& strategy = assembly.experiment().strategy;
+  if (sync == nullptr || strategy.virtual_ranks == 0) return nullptr;
+  elastic::VirtualRanksOptions options{
+      static_cast<int>(strategy.virtual_ranks), !strategy.broadcast_buffers, {}, strategy.compression};
+  if (!assembly.device().is_cpu()) options.gpus = assembly.devices;
+  config::at_key(assembly.loaded.sources, "data.name", [&] { elastic::require_same_samples(*assembly.data.train); });
+  return config::at_key(assembly.loaded.sources, "comm.backend", [&] {
+    return std::make_unique<elastic::VirtualRanks>(assembly.model->module(), *sync, connections.ranks, options);
+  });
 }
 
 void synchronize_batch_norm(const Assembly& assembly, const Connections& connections) {

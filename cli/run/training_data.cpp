@@ -15,7 +15,7 @@ int workers_of(const config::Experiment& experiment) {
   return workers < 0 ? std::min(usable_cores(), kMostAutoWorkers) : static_cast<int>(workers);
 }
 
-data::LoaderOptions loader_of(const config::Experiment& experiment) {
+data::LoaderOptions loading(const config::Experiment& experiment) {
   return {workers_of(experiment), static_cast<int>(experiment.data.prefetch), {}};
 }
 
@@ -29,7 +29,8 @@ Last last_of(const config::Experiment& experiment) {
 }
 
 void refuse_empty_epochs(const Assembly& assembly, int world) {
-  const int64_t samples = assembly.train_samples(), batch = rank_batch(assembly.loaded, world) * world;
+  const int64_t samples = assembly.train_samples();
+  const int64_t batch = rank_batch(assembly.loaded, world) * training_ranks(assembly.experiment(), world);
   if (assembly.experiment().data.last != "drop" || samples >= batch) return;
   throw Error(ExitCode::usage,
               config::error(assembly.loaded.sources, "data.last",
@@ -48,15 +49,27 @@ std::unique_ptr<Sampler> position_sampler(const Assembly& assembly, int rank, in
   return data::distributed_sampler(assembly.train_samples(), rank, world, seed, shuffle, last_of(experiment));
 }
 
+// sampler_of(rank): of one of training_ranks().
+std::unique_ptr<train::DataLoader> loader_of(const Assembly& assembly, const launch::World& world,
+                                             const Dataset& dataset, train::SamplerOf sampler_of,
+                                             Last last = Last::pad) {
+  const config::Experiment& experiment = assembly.experiment();
+  const elastic::Range share = training_share(experiment, world.rank, world.size);
+  const train::LoadedRanks ranks{share.first, training_ranks(experiment, world.size),
+                                 experiment.strategy.virtual_ranks > 0 ? share.count : 0};
+  return std::make_unique<train::DataLoader>(dataset, std::move(sampler_of), rank_batch(assembly.loaded, world.size),
+                                             ranks, loading(experiment), target_of(assembly), last);
+}
+
 // Every sample of `subset` (empty: of the data set) exactly once for any number of ranks: an average over padded
 // samples would not be the model's accuracy.
 std::unique_ptr<train::DataLoader> evaluation_loader(const Assembly& assembly, const launch::World& world,
                                                      const Dataset& dataset, std::span<const int64_t> subset) {
   const int64_t samples = subset.empty() ? dataset.size() : static_cast<int64_t>(subset.size());
-  auto sampler = data::distributed_sampler(samples, world.rank, world.size, 0, false, Last::exact);
-  return std::make_unique<train::DataLoader>(dataset, data::subset_sampler(std::move(sampler), subset),
-                                             rank_batch(assembly.loaded, world.size), world.rank, world.size,
-                                             loader_of(assembly.experiment()), target_of(assembly));
+  const int ranks = training_ranks(assembly.experiment(), world.size);
+  return loader_of(assembly, world, dataset, [=](int rank) {
+    return data::subset_sampler(data::distributed_sampler(samples, rank, ranks, 0, false, Last::exact), subset);
+  });
 }
 
 }  // namespace
@@ -77,9 +90,10 @@ void standardize_data(Assembly& assembly) try {
 
 void check_training_data(const Assembly& assembly, int world) {
   refuse_empty_epochs(assembly, world);
-  const int64_t steps = train::steps_of_epoch(*position_sampler(assembly, 0, world), rank_batch(assembly.loaded, world),
-                                              world, last_of(assembly.experiment()));
-  step_options(assembly.loaded, world, steps);
+  const int ranks = training_ranks(assembly.experiment(), world);
+  const int64_t steps = train::steps_of_epoch(*position_sampler(assembly, 0, ranks), rank_batch(assembly.loaded, world),
+                                              ranks, last_of(assembly.experiment()));
+  step_options(assembly.loaded, ranks, steps);
   steps_to_trace(assembly.loaded, steps);
 }
 
@@ -88,19 +102,11 @@ std::unique_ptr<train::DataLoader> test_loader(const Assembly& assembly, const l
 }
 
 DataLoaders make_loaders(const Assembly& assembly, const launch::World& world) {
-  const auto sampler_of = [&](int rank) {
-    return data::subset_sampler(position_sampler(assembly, rank, world.size), assembly.split.train);
+  const auto sampler_of = [&assembly, ranks = training_ranks(assembly.experiment(), world.size)](int rank) {
+    return data::subset_sampler(position_sampler(assembly, rank, ranks), assembly.split.train);
   };
-  const int64_t batch = rank_batch(assembly.loaded, world.size);
   DataLoaders loaders;
-  loaders.train = std::make_unique<train::DataLoader>(*assembly.data.train, sampler_of(world.rank), batch, world.rank,
-                                                      world.size, loader_of(assembly.experiment()), target_of(assembly),
-                                                      last_of(assembly.experiment()));
-  if (assembly.experiment().data.balance_steps > 0) {
-    std::vector<std::unique_ptr<Sampler>> samplers;
-    for (int rank = 0; rank < world.size; ++rank) samplers.push_back(sampler_of(rank));
-    loaders.train->know_all_ranks(std::move(samplers));
-  }
+  loaders.train = loader_of(assembly, world, *assembly.data.train, sampler_of, last_of(assembly.experiment()));
   if (assembly.has_validation()) {
     loaders.validation = evaluation_loader(assembly, world, *assembly.data.train, assembly.split.validation);
   }

@@ -15,10 +15,10 @@
 namespace ddprun::comm {
 
 // Gathers and adds, because a backend's allreduce need not support float64.
-std::vector<double> Group::sum(const std::vector<double>& values) const {
+std::vector<double> Group::sum(const std::vector<double>& values, std::size_t rows) const {
   const std::vector<double> all = gather(values);
-  std::vector<double> sums(values.size());
-  for (std::size_t i = 0; i < all.size(); ++i) sums[i % values.size()] += all[i];
+  std::vector<double> sums(values.size() / rows);
+  for (std::size_t i = 0; i < all.size(); ++i) sums[i % sums.size()] += all[i];
   return sums;
 }
 

@@ -40,14 +40,21 @@ std::vector<int64_t> apportion(int64_t total, const std::vector<double>& weights
   return counts;
 }
 
+Batches concatenated(const std::vector<Batches>& batches) {
+  Batches all(batches.at(0).size());
+  for (std::size_t step = 0; step < all.size(); ++step) {
+    for (const auto& of_rank : batches) all[step].insert(all[step].end(), of_rank[step].begin(), of_rank[step].end());
+  }
+  return all;
+}
+
 Batches share_out(const std::vector<Batches>& batches, int rank, const std::vector<double>& weights) {
-  Batches mine(batches.at(0).size());
-  for (std::size_t step = 0; step < mine.size(); ++step) {
-    std::vector<int64_t> all;
-    for (const auto& of_rank : batches) all.insert(all.end(), of_rank[step].begin(), of_rank[step].end());
+  Batches mine = concatenated(batches);
+  for (std::vector<int64_t>& batch : mine) {
+    const std::vector<int64_t> all = std::move(batch);
     const std::vector<int64_t> counts = apportion(static_cast<int64_t>(all.size()), weights);
     const int64_t before = std::accumulate(counts.begin(), counts.begin() + rank, int64_t{0});
-    mine[step].assign(all.begin() + before, all.begin() + before + counts[static_cast<std::size_t>(rank)]);
+    batch.assign(all.begin() + before, all.begin() + before + counts[static_cast<std::size_t>(rank)]);
   }
   return mine;
 }

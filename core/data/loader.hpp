@@ -59,6 +59,9 @@ Batches cut_batches(const std::vector<int64_t>& indices, int64_t batch_size, boo
 // must be at least 0, and not all 0.
 std::vector<int64_t> apportion(int64_t total, const std::vector<double>& weights);
 
+// One batch per step: those of all lists, one after the other.
+Batches concatenated(const std::vector<Batches>& batches);
+
 // The batches of `rank`, one per step, if each step's samples (of all ranks, in rank order) are split by weight.
 // `batches` holds the unweighted batches of every rank.
 Batches share_out(const std::vector<Batches>& batches, int rank, const std::vector<double>& weights);

@@ -101,6 +101,8 @@ void for_each_field(Is<Summary> auto& summary, auto field) {
   field("steps", summary.steps);
   field("epochs", summary.epochs);
   field("world", summary.world);
+  field("virtual_ranks", summary.virtual_ranks);
+  field("weights.sha256", summary.weights_sha256);
   field("devices", summary.devices);
   field("batch", summary.batch);
   field("samples_per_rank", summary.samples_per_rank);

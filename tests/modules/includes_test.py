@@ -34,11 +34,12 @@ MAY_INCLUDE = {
     "c": "core/base core/plugin core/comm",
     "launch/net": "core/base",
     "launch": "core/base launch/net",
+    "elastic": "core/base core/comm core/train/tensor core/train/reduce core/train/loop",
     "ddp": f"core/base core/plugin core/checkpoint core/comm core/data {TRAIN} launch",
     "cli/config": "core/base",
     "cli/console": "core/base launch",
     "cli/run": f"core/base core/plugin core/cuda core/record core/checkpoint core/comm core/data {TRAIN} launch/net "
-               "launch ddp cli/config cli/console",
+               "launch elastic ddp cli/config cli/console",
     "cli": "core/base core/plugin core/record core/checkpoint core/comm core/data launch cli/config cli/console cli/run",
     "testing": "core/base",
     "tools/lib": "core/base core/cuda core/record core/comm launch/net launch cli/console",
@@ -56,7 +57,7 @@ MAY_INCLUDE = {
                                "tools/conformance",
     "tools/doctor": "core/base core/plugin core/cuda launch/net launch cli/console tools/lib",
 }
-SEES_TORCH = {"core/include", "ddp", "cli/run", "tools/conformance/model", *TRAIN.split()}
+SEES_TORCH = {"core/include", "elastic", "ddp", "cli/run", "tools/conformance/model", *TRAIN.split()}
 SEES_TORCH_TOO = {"launch/tcp_store.cpp"}  # torchrun's store, a target of its own
 ONLY_IN = {  # headers that are slow to compile, or that one folder hides from the others
     r"^toml": {"cli/config"},
@@ -120,7 +121,7 @@ def errors_of_test(name, include):
 
 def wrong_includes():
     unused = {(folder, other) for folder, others in MAY_INCLUDE.items() for other in others.split()}
-    folders = {"core": errors_of_file, "sdk": errors_of_file, "c": errors_of_file, "launch": errors_of_file, "ddp": errors_of_file,
+    folders = {"core": errors_of_file, "sdk": errors_of_file, "c": errors_of_file, "launch": errors_of_file, "elastic": errors_of_file, "ddp": errors_of_file,
                "cli": errors_of_file, "testing": errors_of_file, "tools": errors_of_file,
                "plugins": errors_of_plugin, "python": errors_of_plugin, "tests": errors_of_test}
     for top, rule in folders.items():
@@ -146,14 +147,14 @@ def wrong_order():
 
 # Only train/ turns a tensor into memory for a backend.
 def wrong_pointers():
-    for name in sources("core", "launch", "ddp", "cli"):
+    for name in sources("core", "launch", "elastic", "ddp", "cli"):
         if not name.startswith("core/train/") and re.search(r"\bdata_ptr\b", (root / name).read_text()):
             yield f"{name}: data_ptr: only train/ turns a tensor into a pointer"
 
 
 # What differs between the versions of Torch is in one header.
 def wrong_versions():
-    for name in sources("core", "launch", "ddp", "cli", "c", "tools", "plugins", "python", "tests", "examples"):
+    for name in sources("core", "launch", "elastic", "ddp", "cli", "c", "tools", "plugins", "python", "tests", "examples"):
         if name != "tests/support/torch_versions.hpp" and re.search(r"\bTORCH_VERSION_", (root / name).read_text()):
             yield f"{name}: TORCH_VERSION_: only tests/support/torch_versions.hpp asks for Torch's version"
 

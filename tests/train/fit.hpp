@@ -125,10 +125,12 @@ struct Fit {
     model = std::make_unique<ModelType>();
     model->module().to(device);
     optimizer = std::make_unique<torch::optim::SGD>(model->module().parameters(), 0.05);
-    loader = std::make_unique<DataLoader>(train_data, data::distributed_sampler(samples, rank, world, 5, true, last),
-                                          batch, rank, world, data::LoaderOptions{1, 2}, Target{device});
-    test = std::make_unique<DataLoader>(test_data, data::distributed_sampler(7, rank, world, 0, false, Last::exact), 2,
-                                        rank, world, data::LoaderOptions{0, 2}, Target{device});
+    const auto train_sampler = [=](int of) { return data::distributed_sampler(samples, of, world, 5, true, last); };
+    const auto test_sampler = [=](int of) { return data::distributed_sampler(7, of, world, 0, false, Last::exact); };
+    const LoadedRanks ranks{rank, world};
+    loader = std::make_unique<DataLoader>(train_data, train_sampler, batch, ranks, data::LoaderOptions{1, 2},
+                                          Target{device});
+    test = std::make_unique<DataLoader>(test_data, test_sampler, 2, ranks, data::LoaderOptions{0, 2}, Target{device});
   }
   // Makes the trainer of such a job and passes it to `use`.
   void with_trainer(const Job& job, Strategy& strategy, comm::Group ranks, const std::function<void(Trainer&)>& use) {

@@ -86,6 +86,8 @@ struct Summary {
   int64_t best_epoch = -1;  // the epoch whose weights checkpoint.best kept
   std::string stopped;      // "interrupted", "early_stop"; empty for a full run
   int64_t world = -1;
+  int64_t virtual_ranks = -1;             // strategy.virtual_ranks
+  std::string weights_sha256;             // with virtual ranks: of parameters and buffers, in the order of their names
   int64_t devices = -1;                   // dp: number of replicas
   int64_t batch = -1;                     // global batch: samples of all ranks in a step
   std::vector<int64_t> samples_per_rank;  // batch weights: samples of a full step by rank, if they differ

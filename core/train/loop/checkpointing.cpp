@@ -99,7 +99,7 @@ class RunCheckpointer final : public Checkpointer {
     // Under ZeRO, the next step drops what other ranks keep.
     load_optimizer_state(state_.optimizer, state_.parameters, states.at(0), kOptimizer);
     if (state_.reducer != nullptr) order_ = order_in(states.at(0));
-    Position position = options_.resume->same_world ? restore_rank(states.at(state_.rank)) : restore_at_epoch(states);
+    Position position = options_.resume->same_world ? restore_parts(states) : restore_at_epoch(states);
     if (state_.rank == 0) take_over_best(position);
     return position;
   }
@@ -113,18 +113,12 @@ class RunCheckpointer final : public Checkpointer {
     if (state_.consolidate) state_.consolidate();
   }
 
+  // The totals of a rank are in the first of its files.
   void save_state(const Position& position) override {
-    FileTensors tensors;
-    for (const auto& [name, generator] : generators()) tensors.add(name, generator.get_state());
-    if (state_.rank == 0) {
-      tensors.add(optimizer_state(state_.optimizer, state_.parameters), kOptimizer);
-      if (state_.reducer != nullptr) tensors.add(kOrder, torch::tensor(state_.reducer->bucket_order(), torch::kInt64));
-    } else if (state_.own_buffers) {
-      tensors.add(tensors_of(state_.module).buffers(), kBuffer);
+    Position of_part = position;
+    for (int part = 0; part < state_.parts; ++part, of_part.totals = {}) {
+      state_.in_part(part, [&] { save_part(state_.rank + part, of_part); });
     }
-    checkpoint::Metadata metadata = options_.state_metadata;
-    write_position(position, metadata);
-    checkpoint::save_state(options_.dir, position.step, state_.rank, tensors.views(), metadata);
   }
 
   void gather_states(int64_t step) override {
@@ -147,6 +141,20 @@ class RunCheckpointer final : public Checkpointer {
   }
 
  private:
+  void save_part(int rank, const Position& position) const {
+    FileTensors tensors;
+    for (const auto& [name, generator] : generators()) tensors.add(name, generator.get_state());
+    if (rank == 0) {
+      tensors.add(optimizer_state(state_.optimizer, state_.parameters), kOptimizer);
+      if (state_.reducer != nullptr) tensors.add(kOrder, torch::tensor(state_.reducer->bucket_order(), torch::kInt64));
+    } else if (state_.own_buffers) {
+      tensors.add(tensors_of(state_.module).buffers(), kBuffer);
+    }
+    checkpoint::Metadata metadata = options_.state_metadata;
+    write_position(position, metadata);
+    checkpoint::save_state(options_.dir, position.step, rank, tensors.views(), metadata);
+  }
+
   // The random generators that this rank uses, under their names in a file.
   std::map<std::string, at::Generator> generators() const {
     std::map<std::string, at::Generator> all{{kRandom, at::detail::getDefaultCPUGenerator()}};
@@ -156,18 +164,27 @@ class RunCheckpointer final : public Checkpointer {
     return all;
   }
 
-  Position restore_rank(const File& file) {
+  Position restore_parts(const std::map<int, File>& states) {
+    Position position = read_position(states.at(state_.rank));
+    for (int part = 0; part < state_.parts; ++part) {
+      const int rank = state_.rank + part;
+      state_.in_part(part, [&] { restore_part(rank, states.at(rank)); });
+      if (part > 0) position.totals += read_position(states.at(rank)).totals;
+    }
+    return position;
+  }
+
+  void restore_part(int rank, const File& file) const {
     for (auto& [name, generator] : generators()) {
       const checkpoint::Tensor* const kept = file.find(name);
       if (kept == nullptr && name != kRandom) continue;  // saved by a run on another device
       generator.set_state(tensor_like(generator.get_state(), file, file.at(name)));
     }
-    if (state_.rank != 0 && state_.own_buffers) {
+    if (rank != 0 && state_.own_buffers) {
       for (const NamedTensor& buffer : tensors_of(state_.module).buffers()) {
         torch::Tensor(buffer.tensor).copy_(tensor_like(buffer.tensor, file, file.at(kBuffer + buffer.name)));
       }
     }
-    return read_position(file);
   }
 
   // The commit is at the end of an epoch; only rank 0 takes over the totals, for all ranks. The seed is new, because
@@ -180,8 +197,10 @@ class RunCheckpointer final : public Checkpointer {
     }
     const int64_t saved = integer_of(states.at(0), "world");
     for (int saver = 0; saver < saved; ++saver) position.numbers.erase(speed_name(saver));
-    const auto step = static_cast<uint64_t>(position.step), rank = static_cast<uint64_t>(state_.rank);
-    torch::manual_seed(mix(options_.seed ^ mix(step ^ mix(rank))));
+    for (int part = 0; part < state_.parts; ++part) {
+      const auto step = static_cast<uint64_t>(position.step), rank = static_cast<uint64_t>(state_.rank + part);
+      state_.in_part(part, [&] { torch::manual_seed(mix(options_.seed ^ mix(step ^ mix(rank)))); });
+    }
     return position;
   }
 

@@ -109,10 +109,13 @@ struct TrainingState {
   torch::optim::Optimizer& optimizer;
   const std::vector<NamedTensor>& parameters;  // the optimizer's parameters
   BucketedReducer* reducer = nullptr;          // under ddp
-  int rank = 0;
-  bool own_buffers = false;  // the ranks have different buffers: strategy.broadcast_buffers = false
+  int rank = 0;                                // with virtual ranks, the first of this rank
+  bool own_buffers = false;                    // the ranks have different buffers: strategy.broadcast_buffers = false
   // GPUs whose random states are saved: this rank's GPU, or under dp those of the replicas
   std::vector<torch::Device> gpus = {};
+  // This rank's virtual ranks, whose states are saved each: how many, and what calls a function with the state of one.
+  int parts = 1;
+  std::function<void(int part, const std::function<void()>& body)> in_part = [](int, const auto& body) { body(); };
   // Under ZeRO: brings the optimizer's whole state to rank 0, until the next step. Collective.
   std::function<void()> consolidate = {};
 };

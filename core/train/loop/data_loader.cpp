@@ -86,6 +86,23 @@ int64_t steps_of_epoch(const Sampler& sampler, int64_t batch_size, int world, La
   return steps;
 }
 
+std::vector<TensorBatch> parts_of(const TensorBatch& batch) {
+  if (batch.parts.empty()) return {batch};
+  const auto aligned = [](torch::Tensor part) {
+    constexpr std::uintptr_t alignment = 64;
+    const bool is_aligned = reinterpret_cast<std::uintptr_t>(part.data_ptr()) % alignment == 0;
+    return is_aligned || !part.is_cpu() ? part : part.clone();
+  };
+  std::vector<TensorBatch> parts;
+  int64_t begin = 0;
+  for (const auto& [samples, weight] : batch.parts) {
+    parts.push_back({aligned(batch.input.narrow(0, begin, samples)), aligned(batch.target.narrow(0, begin, samples)),
+                     samples, weight});
+    begin += samples;
+  }
+  return parts;
+}
+
 std::vector<TensorBatch> micro_batches(const TensorBatch& batch, int64_t count) {
   const int64_t parts = std::min(count, batch.size);
   if (parts <= 1) return {batch};
@@ -104,14 +121,14 @@ std::vector<TensorBatch> micro_batches(const TensorBatch& batch, int64_t count) 
   return cut;
 }
 
-DataLoader::DataLoader(const Dataset& dataset, std::unique_ptr<Sampler> sampler, int64_t batch_size, int rank,
-                       int world, data::LoaderOptions loader, Target target, Last last)
+DataLoader::DataLoader(const Dataset& dataset, SamplerOf sampler_of, int64_t batch_size, LoadedRanks ranks,
+                       data::LoaderOptions loader, Target target, Last last)
     : dataset_(dataset),
-      sampler_(std::move(sampler)),
+      sampler_of_(std::move(sampler_of)),
       batch_size_(batch_size),
-      rank_(rank),
-      world_(world),
-      steps_(steps_of_epoch(*sampler_, batch_size, world, last)),
+      ranks_(ranks),
+      sampler_(sampler_of_(ranks.rank)),
+      steps_(steps_of_epoch(*sampler_, batch_size, ranks.world, last)),
       loader_(data::make_loader(dataset, in_memory_for(target, std::move(loader)))),
       upload_(target.device.is_cpu() ? nullptr : std::make_unique<Upload>(target.device)) {}
 
@@ -125,27 +142,27 @@ int64_t DataLoader::samples_of(int rank, int64_t step) const {
 // Of every rank.
 std::vector<int64_t> DataLoader::sizes(int64_t step) const {
   std::vector<int64_t> sizes;
-  for (int rank = 0; rank < world_; ++rank) sizes.push_back(samples_of(rank, step));
+  for (int rank = 0; rank < ranks_.world; ++rank) sizes.push_back(samples_of(rank, step));
   if (batch_weights_.empty()) return sizes;
   return data::apportion(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}), batch_weights_);
 }
 
 std::vector<int64_t> DataLoader::samples_per_rank() const {
   if (batch_weights_.empty()) return {};
-  return data::apportion(batch_size_ * world_, batch_weights_);
+  return data::apportion(batch_size_ * ranks_.world, batch_weights_);
 }
 
 // The batches of this rank, one per step of the epoch.
 data::Batches DataLoader::batches(int64_t epoch) const {
-  const auto of = [&](const Sampler& sampler) {
-    data::Batches batches = data::cut_batches(sampler.indices(epoch), batch_size_, false);
-    batches.resize(static_cast<std::size_t>(steps_));
-    return batches;
-  };
-  if (batch_weights_.empty()) return of(*sampler_);
+  const bool is_weighted = !batch_weights_.empty();
+  const int first = is_weighted ? 0 : ranks_.rank;
+  const int end = is_weighted ? ranks_.world : first + std::max(1, ranks_.virtual_ranks);
   std::vector<data::Batches> all;
-  for (const auto& sampler : samplers_) all.push_back(of(*sampler));
-  return data::share_out(all, rank_, batch_weights_);
+  for (int rank = first; rank < end; ++rank) {
+    all.push_back(data::cut_batches(sampler_of_(rank)->indices(epoch), batch_size_, false));
+    all.back().resize(static_cast<std::size_t>(steps_));
+  }
+  return is_weighted ? data::share_out(all, ranks_.rank, batch_weights_) : data::concatenated(all);
 }
 
 void DataLoader::start(int64_t epoch, int64_t from_step) {
@@ -181,7 +198,15 @@ bool DataLoader::load(TensorBatch& batch) {
   const std::vector<int64_t> all = sizes(step_++);
   const int64_t total = std::accumulate(all.begin(), all.end(), int64_t{0});
   batch.size = loaded.size;
-  batch.weight = static_cast<double>(loaded.size) * world_ / static_cast<double>(total);
+  const auto weight = [&](int64_t samples) {
+    return static_cast<double>(samples) * ranks_.world / static_cast<double>(total);
+  };
+  batch.weight = weight(loaded.size);
+  batch.parts.clear();
+  for (int part = 0; part < ranks_.virtual_ranks; ++part) {
+    const int64_t samples = all[static_cast<std::size_t>(ranks_.rank + part)];
+    batch.parts.push_back({samples, weight(samples)});
+  }
   batch.input = view(loaded.inputs, loaded.size, dataset_.input());
   batch.target = view(loaded.targets, loaded.size, dataset_.target());
   return true;

@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -15,8 +16,14 @@ namespace ddprun::train {
 
 class Upload;
 
-// One rank's part of one step. On a CPU the tensors are views of the DataLoader's memory and are valid until the next
-// call of next(). On a GPU they own their memory.
+// The samples of one virtual rank in a step.
+struct PartSize {
+  int64_t samples = 0;
+  double weight = 1;  // as TensorBatch::weight
+};
+
+// One rank's samples of one step. On a CPU the tensors are views of the DataLoader's memory and are valid until the
+// next call of next(). On a GPU they own their memory.
 struct TensorBatch {
   torch::Tensor input;   // [size, input shape...]
   torch::Tensor target;  // [size, target shape...]
@@ -24,7 +31,12 @@ struct TensorBatch {
   // The loss is multiplied by this weight, so that the average over the ranks' gradients equals the gradient over all
   // samples of the step: size * world / (samples of all ranks). It is 1 if all ranks have the same number of samples.
   double weight = 1;
+  std::vector<PartSize> parts = {};  // of virtual ranks, in their order; empty without
 };
+
+// The batches of the virtual ranks of a batch; without them, the batch itself. On a CPU, each begins at an address that
+// is a multiple of 64, as a batch does: the rounding of a matrix product may depend on it.
+std::vector<TensorBatch> parts_of(const TensorBatch& batch);
 
 // Gradient accumulation: splits a batch into `count` parts in the order of its samples. The sizes differ by at most
 // one, the larger ones come first. A batch with fewer samples than `count` gives one part per sample. The parts are
@@ -39,6 +51,16 @@ struct Target {
   bool pinned = true;  // for a GPU: page-locked host memory, so that copies overlap with computation
 };
 
+// Whose batches a DataLoader gives: those of `rank` of `world`, or those of as many virtual ranks from `rank` on.
+struct LoadedRanks {
+  int rank = 0;
+  int world = 1;
+  int virtual_ranks = 0;  // 0: none
+};
+
+// Makes the sampler of a rank.
+using SamplerOf = std::function<std::unique_ptr<Sampler>(int rank)>;
+
 // Steps of an epoch, equal on all ranks: as many as the rank with the most samples needs, or with Last::drop as many as
 // it has full batches (drop_last of PyTorch's DataLoader). `batch_size` is per rank.
 int64_t steps_of_epoch(const Sampler& sampler, int64_t batch_size, int world, Last last);
@@ -46,7 +68,7 @@ int64_t steps_of_epoch(const Sampler& sampler, int64_t batch_size, int world, La
 // Single-threaded. The data set must outlive it.
 class DataLoader {
  public:
-  DataLoader(const Dataset& dataset, std::unique_ptr<Sampler> sampler, int64_t batch_size, int rank, int world,
+  DataLoader(const Dataset& dataset, SamplerOf sampler_of, int64_t batch_size, LoadedRanks ranks,
              data::LoaderOptions loader, Target target = {}, Last last = Last::pad);
   DataLoader(DataLoader&&) noexcept;
   ~DataLoader();
@@ -55,12 +77,12 @@ class DataLoader {
   int64_t steps() const { return steps_; }
   int64_t batch_size() const { return batch_size_; }
   const Dataset& dataset() const { return dataset_; }
+  // The most virtual ranks of a rank; 1 without virtual ranks.
+  int64_t most_parts(int ranks) const { return ranks_.virtual_ranks > 0 ? (ranks_.world + ranks - 1) / ranks : 1; }
 
   // Begins an epoch (from 0) at one of its steps (from 0). Skipped steps are neither sampled nor loaded. Loading runs
   // in the background from here on.
   void start(int64_t epoch, int64_t from_step = 0);
-  // The samplers of all ranks, in rank order. set_batch_weights() needs them.
-  void know_all_ranks(std::vector<std::unique_ptr<Sampler>> samplers) { samplers_ = std::move(samplers); }
   // Splits the samples of each step among the ranks in proportion to these weights, from the next start() on. The
   // samples of a step stay the same. Empty: as the sampler splits them. The weights must be equal on all ranks.
   void set_batch_weights(std::vector<double> weights) { batch_weights_ = std::move(weights); }
@@ -80,12 +102,11 @@ class DataLoader {
   data::Batches batches(int64_t epoch) const;
 
   const Dataset& dataset_;
-  std::unique_ptr<Sampler> sampler_;
-  std::vector<std::unique_ptr<Sampler>> samplers_;  // of all ranks, or empty
-  std::vector<double> batch_weights_;               // by rank; empty: equal
+  SamplerOf sampler_of_;
   int64_t batch_size_;
-  int rank_;
-  int world_;
+  LoadedRanks ranks_;
+  std::unique_ptr<Sampler> sampler_;   // of ranks_.rank
+  std::vector<double> batch_weights_;  // by rank; empty: equal
   int64_t steps_;
   int64_t step_ = 0;  // in the epoch, from 0
   std::unique_ptr<data::Loader> loader_;

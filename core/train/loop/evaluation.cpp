@@ -24,21 +24,27 @@ Evaluation TrainingLoop::evaluate(DataLoader& loader, int64_t epoch) {
   const torch::NoGradGuard no_grad;
   deps_.model.module().eval();
   loader.start(epoch);
-  // Summed on the model's device in float64, and read once.
-  torch::Tensor loss = torch::zeros({}, torch::TensorOptions(device_).dtype(torch::kFloat64));
-  torch::Tensor right = torch::zeros_like(loss);
-  int64_t samples = 0;
+  // Loss, number of right ones, samples: summed for each virtual rank on the model's device in float64, and read once.
+  const int64_t rows = loader.most_parts(deps_.ranks.size());
+  const torch::Tensor totals = torch::zeros({rows, 3}, torch::TensorOptions(device_).dtype(torch::kFloat64));
   TensorBatch batch;
   while (loader.next(batch)) {
-    if (batch.size == 0) continue;
-    const auto [output, mean_loss] = runner_.forward(batch);
-    loss.add_(mean_loss, batch.size);
-    const torch::Tensor correct = deps_.model.correct(output, batch.target);
-    right.add_(correct.defined() ? correct : torch::full_like(right, record::kAbsent));
-    samples += batch.size;
+    const std::vector<TensorBatch> parts = parts_of(batch);
+    for (std::size_t row = 0; row < parts.size(); ++row) {
+      deps_.strategy.in_part(static_cast<int>(row), [&, part = parts[row], of_row = totals[static_cast<int64_t>(row)]] {
+        if (part.size == 0) return;
+        const auto [output, mean_loss] = runner_.forward(part);
+        of_row[0].add_(mean_loss, part.size);
+        const torch::Tensor correct = deps_.model.correct(output, part.target);
+        of_row[1].add_(correct.defined() ? correct : torch::full_like(of_row[1], record::kAbsent));
+        of_row[2].add_(part.size);
+      });
+    }
   }
   deps_.model.module().train();
-  const auto sums = deps_.ranks.sum({loss.item<double>(), right.item<double>(), static_cast<double>(samples)});
+  const torch::Tensor read = totals.cpu();
+  const auto* const values = read.data_ptr<double>();
+  const auto sums = deps_.ranks.sum({values, values + read.numel()}, static_cast<std::size_t>(rows));
   return {sums[0] / sums[2], sums[1] / sums[2], static_cast<int64_t>(sums[2])};
 }
 

@@ -19,14 +19,13 @@ void add_to(double& sum, double value) {
 StepResults StepRunner::run(const TensorBatch& batch, record::StepRecord& record) {
   StepResults results;
   deps_.optimizer.zero_grad();
-  if (batch.size > 0) {
-    const std::vector<TensorBatch> parts = micro_batches(batch, deps_.step.accumulate);
-    for (const TensorBatch& part : parts) {
-      deps_.strategy.begin_micro_batch(&part == &parts.back());
-      run_micro_batch(part, static_cast<double>(part.size) / static_cast<double>(batch.size), record, results);
-    }
-  } else {
-    deps_.strategy.skip_backward();
+  const std::vector<TensorBatch> parts = parts_of(batch);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    deps_.strategy.in_part(static_cast<int>(i), [&, before = record, done = results.parts.size()] {
+      record = before;  // a strategy may compute a part again
+      results.parts.resize(done);
+      run_part(parts[i], i + 1 == parts.size(), static_cast<double>(batch.size), record, results);
+    });
   }
   monitor_.timer.skip();
   deps_.strategy.finish_gradients();
@@ -34,6 +33,16 @@ StepResults StepRunner::run(const TensorBatch& batch, record::StepRecord& record
   monitor_.phase(Phase::optimizer);
   update_weights(record, results);
   return results;
+}
+
+void StepRunner::run_part(const TensorBatch& part, bool is_last, double samples, record::StepRecord& record,
+                          StepResults& results) {
+  if (part.size == 0) return deps_.strategy.skip_backward();
+  const std::vector<TensorBatch> micros = micro_batches(part, deps_.step.accumulate);
+  for (const TensorBatch& micro : micros) {
+    deps_.strategy.begin_micro_batch(is_last && &micro == &micros.back());
+    run_micro_batch(micro, static_cast<double>(micro.size) / samples, record, results);
+  }
 }
 
 Outcome StepRunner::forward(const TensorBatch& batch) {

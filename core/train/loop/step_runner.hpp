@@ -63,6 +63,9 @@ class StepRunner {
   void read(const StepResults& results, record::StepRecord& record);
 
  private:
+  // `samples`: of the whole step on this rank.
+  void run_part(const TensorBatch& part, bool is_last, double samples, record::StepRecord& record,
+                StepResults& results);
   void run_micro_batch(const TensorBatch& batch, double fraction, record::StepRecord& record, StepResults& results);
   void add_result(const MicroResult& result, record::StepRecord& record);
   void update_weights(record::StepRecord& record, StepResults& results);

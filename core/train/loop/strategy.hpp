@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -30,14 +31,17 @@ class Strategy {
   virtual void prepare() {}
   // Before each training step and before an evaluation: makes the model's buffers equal on all replicas.
   virtual void synchronize_buffers() {}
-  // Before each forward and backward; a step has several with gradient accumulation. Gradients are averaged only after
-  // the last one; until then each rank sums its own.
+  // Calls `body`, which computes one part of a step or of a batch of an evaluation: that of the virtual rank of this
+  // number on this rank. Without virtual ranks, there is one part. If it calls `body` again, the last call counts.
+  virtual void in_part(int part, const std::function<void()>& body) { (void)part, body(); }
+  // Before each forward and backward; a part has several with gradient accumulation. Gradients are averaged only after
+  // the last one of a step; until then each rank sums its own.
   virtual void begin_micro_batch(bool last) { (void)last; }
   // The model's output [samples, ...] for an input batch, in training and in evaluation.
   virtual torch::Tensor forward(const torch::Tensor& input) { return model_.forward(input); }
   // From the loss of that output, a scalar, to the gradients of all parameters.
   virtual void backward(const torch::Tensor& loss) { loss.backward(); }
-  // Replaces forward and backward in a step in which this rank has no samples.
+  // Replaces forward and backward in a part without samples.
   virtual void skip_backward() {}
   // After the last backward of a step. Afterwards the gradients are those that the optimizer uses.
   virtual void finish_gradients() {}

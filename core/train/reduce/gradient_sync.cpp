@@ -36,6 +36,7 @@ void GradientSync::finalize() {
 }
 
 void GradientSync::skip() {
+  hooks_.reset();  // held gradients of other virtual ranks were taken already
   for (std::size_t index = 0; index < parameters_.size(); ++index) {
     const torch::Tensor& parameter = parameters_[index].tensor;
     parameter.mutable_grad() = torch::zeros_like(parameter);

@@ -84,11 +84,14 @@ config::Experiment any_experiment() {
     e.data.batch_size = e.data.batch_size % 1000 * 12 + 12;
     e.data.sampler = *rc::gen::element<std::string>("auto", "distributed");
   }
+  e.strategy.virtual_ranks = *rc::gen::element<int64_t>(0, 4);
+  if (e.strategy.virtual_ranks > 0) e.data.balance_steps = 0;
+  const int64_t ranks = std::max<int64_t>(e.strategy.virtual_ranks, e.launch.nproc);
   (*rc::gen::arbitrary<bool>() ? e.train.steps : e.train.epochs).reset();
   if (e.data.batch_per == "rank" || e.strategy.kind != "ddp") {
     e.train.accumulate = 1 + e.train.accumulate % e.data.batch_size;
   } else {
-    e.train.accumulate = 1 + e.train.accumulate % (e.data.batch_size / std::max<int64_t>(1, e.launch.nproc));
+    e.train.accumulate = 1 + e.train.accumulate % (e.data.batch_size / std::max<int64_t>(1, ranks));
   }
   if (e.data.validation >= 1) e.data.validation = std::floor(e.data.validation);
   if (!e.train.early_stop.empty()) e.train.evaluate = true;
@@ -99,6 +102,7 @@ config::Experiment any_experiment() {
   if (!e.train.evaluate) e.checkpoint.best.clear();
   for (std::string* metric : {&e.train.early_stop, &e.checkpoint.best}) {
     if (metric->starts_with("validation.") && e.data.validation == 0) metric->clear();
+    if (*metric == "train.loss" && e.strategy.virtual_ranks > 0) metric->clear();
   }
   give_gpus(e);
   if (e.train.deterministic) e.train.cudnn_benchmark = false;
@@ -106,7 +110,7 @@ config::Experiment any_experiment() {
   const bool in_collective = fault == "drop" || fault == "shape";
   if (in_collective && e.strategy.kind != "ddp") e.faults.kind = "none";
   e.faults.rank %= e.strategy.kind == "ddp" ? std::max<int64_t>(1, e.launch.nproc) : 1;
-  if (e.data.last == "exact" || e.data.balance_steps > 0) {
+  if (e.data.last == "exact" || e.data.balance_steps > 0 || e.strategy.virtual_ranks > 0) {
     e.model.sync_batch_norm = false;
   }
   return e;

@@ -14,14 +14,6 @@ using testing::run_ranks;
 
 constexpr auto kDeadline = std::chrono::seconds(60);
 
-void know_all_ranks(Fit<LineModel>& fit, int64_t samples) {
-  std::vector<std::unique_ptr<Sampler>> samplers;
-  for (int rank = 0; rank < fit.world; ++rank) {
-    samplers.push_back(data::distributed_sampler(samples, rank, fit.world, 5, true, Last::exact));
-  }
-  fit.loader->know_all_ranks(std::move(samplers));
-}
-
 TEST_CASE("ranks with unequal batch weights match one rank, also if a rank has no sample") {
   Fit<LineModel> alone(0, 1, 47, 6, Last::exact);
   alone.run_single(epochs(2));
@@ -30,7 +22,6 @@ TEST_CASE("ranks with unequal batch weights match one rank, also if a rank has n
     CHECK(failures(run_ranks(3, As::processes, kDeadline, [&](testing::Rank& rank) {
             const auto backend = comm::join_good(rank);
             Fit<LineModel> fit(rank.rank(), 3, 47, 2, Last::exact);
-            know_all_ranks(fit, 47);
             fit.loader->set_batch_weights(shares);
             fit.run_ddp(epochs(2), *backend);
             const int64_t most =
@@ -48,7 +39,6 @@ TEST_CASE("batch weights measured in the first steps do not change the samples o
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
           Fit<LineModel> fit(rank.rank(), 2, 48, 3, Last::exact);
-          know_all_ranks(fit, 48);
           Job plan = epochs(3);
           plan.balance_steps = 4;
           const auto summary = fit.run_ddp(plan, *backend);

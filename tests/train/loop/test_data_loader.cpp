@@ -11,8 +11,10 @@ Splits linear_data(int samples) {
 }
 
 DataLoader feed_of(const Dataset& dataset, int rank, int world, int64_t batch, Last last) {
-  return DataLoader(dataset, data::distributed_sampler(dataset.size(), rank, world, 3, true, last), batch, rank, world,
-                    {0, 2}, {}, last);
+  const auto sampler_of = [size = dataset.size(), world, last](int of) {
+    return data::distributed_sampler(size, of, world, 3, true, last);
+  };
+  return DataLoader(dataset, sampler_of, batch, {rank, world}, {0, 2}, {}, last);
 }
 
 TEST_CASE("all ranks have the same number of steps, and the weights of exact add up to the world size") {

@@ -24,8 +24,10 @@ testing::MemoryDataset<float, int64_t> numbers(int64_t count) {
 }
 
 DataLoader feed_of(const Dataset& dataset, int workers, Target target) {
-  return DataLoader(dataset, data::distributed_sampler(dataset.size(), 0, 1, 3, true, Last::exact), 4, 0, 1,
-                    {workers, 2, {}}, target);
+  const auto sampler_of = [size = dataset.size()](int) {
+    return data::distributed_sampler(size, 0, 1, 3, true, Last::exact);
+  };
+  return DataLoader(dataset, sampler_of, 4, {}, {workers, 2, {}}, target);
 }
 
 struct Seen {
@@ -73,8 +75,8 @@ TEST_CASE("a GPU gets the batches that a CPU gets") {
 TEST_CASE("a step without samples has a batch without rows on the GPU") {
   const auto dataset = numbers(5);
   // Of three steps, this rank has samples in two.
-  DataLoader loader(dataset, data::distributed_sampler(5, 1, 2, 3, true, Last::exact), 1, 1, 2, {0, 2, {}},
-                    {kGpu, true});
+  const auto sampler_of = [](int rank) { return data::distributed_sampler(5, rank, 2, 3, true, Last::exact); };
+  DataLoader loader(dataset, sampler_of, 1, {1, 2}, {0, 2, {}}, {kGpu, true});
   loader.start(0);
   TensorBatch batch;
   for (int step = 0; step < 3; ++step) REQUIRE(loader.next(batch));
@@ -126,8 +128,8 @@ TEST_CASE("a sample that cannot be read is reported at its own step") {
     const Dataset& inner_;
   } const failing(dataset);
   for (const int workers : {0, 1}) {
-    DataLoader loader(failing, data::distributed_sampler(16, 0, 1, 0, false, Last::pad), 4, 0, 1, {workers, 4, {}},
-                      {kGpu, true});
+    const auto sampler_of = [](int) { return data::distributed_sampler(16, 0, 1, 0, false, Last::pad); };
+    DataLoader loader(failing, sampler_of, 4, {}, {workers, 4, {}}, {kGpu, true});
     loader.start(0);
     TensorBatch batch;
     REQUIRE(loader.next(batch));

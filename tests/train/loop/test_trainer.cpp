@@ -185,10 +185,10 @@ TEST_CASE("the validation set is evaluated after each epoch, and ends a training
   const NotedPoints points;
   const std::vector<int64_t> subset = {8, 1, 5};
   Fit<LineModel> fit(0, 1, 10, 4, Last::pad);
-  const auto sampler = [&] {
+  const auto sampler = [&](int) {
     return data::subset_sampler(data::distributed_sampler(3, 0, 1, 0, false, Last::exact), subset);
   };
-  fit.validation = std::make_unique<DataLoader>(points, sampler(), 2, 0, 1, data::LoaderOptions{0, 2});
+  fit.validation = std::make_unique<DataLoader>(points, sampler, 2, LoadedRanks(), data::LoaderOptions{0, 2});
   Job job = epochs(9);
   job.best = "validation.loss";
   job.early_stop = {"validation.loss", 2, 1e9};  // nothing improves on the first
@@ -201,7 +201,7 @@ TEST_CASE("the validation set is evaluated after each epoch, and ends a training
   CHECK(std::isnan(summary.validation_accuracy));
   CHECK(fit.saved.best == std::vector<int64_t>{3, 6, 9});
   CHECK(std::set<int64_t>(points.epochs.begin(), points.epochs.end()) == std::set<int64_t>{kPlainEpoch});
-  fit.test = std::make_unique<DataLoader>(points, sampler(), 2, 0, 1, data::LoaderOptions{0, 2});
+  fit.test = std::make_unique<DataLoader>(points, sampler, 2, LoadedRanks(), data::LoaderOptions{0, 2});
   const Evaluation expected = fit.evaluate(*single_strategy(*fit.model));
   CHECK(expected.samples == 3);
   CHECK(summary.validation_loss == expected.loss);

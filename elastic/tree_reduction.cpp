@@ -1,0 +1,178 @@
+#include "elastic/tree_reduction.hpp"
+
+#include <algorithm>
+
+#include "ddprun/error.hpp"
+#include "train/tensor/tensor_buffer.hpp"
+
+namespace ddprun::elastic {
+namespace {
+
+// Complex numbers are added as pairs, as the buckets hold them.
+torch::Tensor as_real(const torch::Tensor& tensor) {
+  return tensor.is_complex() ? at::view_as_real(tensor) : tensor;
+}
+
+// The gradients of a bucket in another tensor of its size, by slot, with the strides that they have in the bucket.
+std::vector<torch::Tensor> views_in(const torch::Tensor& flat, const train::Bucket& bucket) {
+  std::vector<torch::Tensor> views;
+  for (const torch::Tensor& view : bucket.views()) {
+    const torch::Tensor real = as_real(view);
+    const int64_t offset = real.storage_offset() - bucket.flat().storage_offset() + flat.storage_offset();
+    views.push_back(flat.as_strided(real.sizes(), real.strides(), offset));
+  }
+  return views;
+}
+
+// Segment `rank` of a tensor that is cut into `size` segments.
+torch::Tensor segment_of(const torch::Tensor& flat, int rank, int size) {
+  const int64_t begin = flat.numel() * rank / size, end = flat.numel() * (rank + 1) / size;
+  return flat.narrow(0, begin, end - begin);
+}
+
+Block block_of(const torch::Tensor& tensor) {
+  return {train::in_place(tensor).recv, tensor.nbytes()};
+}
+
+Exchange exchange_like(const torch::Tensor& tensor, int size) {
+  const Collective call = train::in_place(tensor);
+  const auto count = static_cast<std::size_t>(size);
+  return {std::vector<Block>(count), std::vector<Block>(count), call.memory, call.stream};
+}
+
+}  // namespace
+
+TreeReduction::TreeReduction(train::GradientSync& sync, comm::Group ranks, int virtual_ranks,
+                             std::optional<torch::ScalarType> wire)
+    : sync_(sync), ranks_(ranks), share_(share_of(ranks.rank(), ranks.size(), virtual_ranks)), wire_(wire) {
+  if (ranks.size() > 2 && !ranks.backend().capabilities().exchange) {
+    throw Error(ExitCode::plugin, "backend \"" + ranks.backend().name() +
+                                      "\" has no exchange, which virtual ranks need; use gloo, shm, ucx or nccl");
+  }
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    nodes_.push_back(nodes_of(share_of(rank, ranks.size(), virtual_ranks)));
+    rounds_ = std::max(rounds_, nodes_.back().size());
+  }
+  train::BucketHook hook;
+  hook.prepare = [this](const train::Bucket& bucket, std::size_t index) { prepare(bucket, index); };
+  hook.reduce = [this](const train::Bucket&, std::size_t index) { return reduce(index); };
+  if (wire_) {
+    hook.complete = [this](const train::Bucket& bucket, std::size_t index) {
+      const torch::NoGradGuard no_grad;
+      bucket.flat().copy_(payloads_[index].back());
+    };
+  }
+  sync_.reducer().set_hook(std::move(hook));
+}
+
+torch::Tensor TreeReduction::on_wire(const torch::Tensor& tensor) const {
+  return wire_ && tensor.element_size() > 2 ? tensor.to(*wire_) : tensor;
+}
+
+void TreeReduction::end_part() {
+  const torch::NoGradGuard no_grad;
+  Tensors gradients;
+  for (const train::NamedTensor& parameter : sync_.parameters()) {
+    torch::Tensor& gradient = parameter.tensor.mutable_grad();
+    if (!gradient.defined()) gradient = torch::zeros_like(parameter.tensor);
+    gradients.push_back(on_wire(as_real(gradient)));
+    gradient.reset();
+  }
+  const int done = sums_.nodes().empty() ? share_.first : sums_.nodes().back().at.first + sums_.nodes().back().at.count;
+  sums_.push({done, 1}, std::move(gradients),
+             [](const Tensors& left, const Tensors& right) { at::_foreach_add_(left, right); });
+}
+
+void TreeReduction::prepare(const train::Bucket& bucket, std::size_t index) {
+  const torch::NoGradGuard no_grad;
+  if (index == 0) payloads_.resize(sync_.reducer().bucket_count());  // no bucket is being reduced
+  Tensors& nodes = payloads_[index];
+  const std::size_t count = nodes_[static_cast<std::size_t>(ranks_.rank())].size();
+  if (nodes.size() != count || nodes.back().numel() != bucket.flat().numel()) {
+    nodes.clear();
+    while (nodes.size() < count) nodes.push_back(torch::empty_like(on_wire(bucket.flat())));
+  }
+  // The bucket itself, which may be a new one of the same size.
+  if (wire_) {
+    nodes.back().copy_(bucket.flat());
+  } else {
+    nodes.back() = bucket.flat();
+  }
+  const auto of_bucket = [&](const Tensors& by_parameter) {
+    Tensors by_slot;
+    for (const comm::Slot& slot : bucket.plan().slots) by_slot.push_back(by_parameter[slot.parameter]);
+    return by_slot;
+  };
+  // The last part is in the bucket. It is added to the sums that the tree adds to it, and these sums alone are added.
+  const auto& sums = sums_.nodes();
+  std::size_t left = sums.size();
+  Range at{share_.first + share_.count - 1, 1};
+  for (; left > 0 && are_siblings(sums[left - 1].at, at); --left) {
+    at::_foreach_add_(views_in(nodes.back(), bucket), of_bucket(sums[left - 1].value));
+    at = {sums[left - 1].at.first, 2 * at.count};
+  }
+  for (std::size_t node = 0; node < left; ++node) {
+    at::_foreach_copy_(views_in(nodes[node], bucket), of_bucket(sums[node].value));
+  }
+}
+
+train::Reduced TreeReduction::reduce(std::size_t index) {
+  const torch::NoGradGuard no_grad;
+  const Tensors& nodes = payloads_[index];
+  const torch::Tensor& flat = nodes.back();
+  if (ranks_.size() == 1) return {{"tree", "memory"}, 0};
+  if (ranks_.size() == 2) {  // a sum of two has one order
+    Collective call = train::in_place(flat);
+    call.bucket = static_cast<int64_t>(index);
+    return {ranks_.backend().allreduce(call).wait(ranks_.timeout()), flat.nbytes()};
+  }
+  exchange_nodes(nodes);
+  const ExecutionInfo info = spread(sum_segment(), flat);
+  return {{"tree", info.transport}, flat.nbytes()};
+}
+
+// Brings this rank's segment of every node to this rank. In a round, a rank sends one of its nodes.
+void TreeReduction::exchange_nodes(const Tensors& nodes) {
+  const int size = ranks_.size();
+  const torch::Tensor mine = segment_of(nodes.back(), ranks_.rank(), size);
+  received_.clear();
+  std::vector<std::size_t> first_of_rank;
+  for (const auto& of_rank : nodes_) {
+    first_of_rank.push_back(received_.size());
+    for (std::size_t node = 0; node < of_rank.size(); ++node) received_.push_back(torch::empty_like(mine));
+  }
+  for (std::size_t round = 0; round < rounds_; ++round) {
+    Exchange call = exchange_like(nodes.back(), size);
+    for (int rank = 0; rank < size; ++rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      if (round < nodes.size()) call.send[at] = block_of(segment_of(nodes[round], rank, size));
+      if (round < nodes_[at].size()) call.recv[at] = block_of(received_[first_of_rank[at] + round]);
+    }
+    ranks_.backend().exchange(call).wait(ranks_.timeout());
+  }
+}
+
+torch::Tensor TreeReduction::sum_segment() const {
+  TreeSum<torch::Tensor> sum;
+  std::size_t next = 0;
+  for (const auto& of_rank : nodes_) {
+    for (const Range& node : of_rank) {
+      sum.push(node, received_[next++],
+               [](const torch::Tensor& left, const torch::Tensor& right) { left.add_(right); });
+    }
+  }
+  return sum.nodes().front().value;
+}
+
+// Sends a rank's segment of the result to all ranks.
+ExecutionInfo TreeReduction::spread(const torch::Tensor& segment, const torch::Tensor& flat) const {
+  const int size = ranks_.size();
+  Exchange call = exchange_like(flat, size);
+  for (int rank = 0; rank < size; ++rank) {
+    call.send[static_cast<std::size_t>(rank)] = block_of(segment);
+    call.recv[static_cast<std::size_t>(rank)] = block_of(segment_of(flat, rank, size));
+  }
+  return ranks_.backend().exchange(call).wait(ranks_.timeout());
+}
+
+}  // namespace ddprun::elastic

@@ -1,0 +1,60 @@
+// TreeReduction: adds the gradients of all virtual ranks in the order of the tree (tree.hpp), on any number of ranks.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "comm/group.hpp"
+#include "elastic/tree.hpp"
+#include "train/reduce/gradient_sync.hpp"
+
+namespace ddprun::elastic {
+
+// The virtual ranks of one rank are computed one after the other; each is a part of the step. Within a rank, the
+// gradients of the parts are added pairwise, as soon as two neighbours are complete. Over the ranks, each rank adds one
+// segment of every bucket, and sends the result to all: a reduce-scatter and an allgather, both by
+// CommBackend::exchange. If the number of ranks is a power of two, a rank sends as many bytes as in a ring. Otherwise
+// its share has several nodes, and it sends each of them in the first half. Two ranks call allreduce, because a sum of
+// two has one order.
+//
+// Replaces the allreduce of `sync` from the next step on. The gradients become sums over the virtual ranks, not
+// averages: the caller divides each loss by their number. The training thread calls all functions.
+class TreeReduction {
+ public:
+  // All ranks pass the same `virtual_ranks`. wire: the dtype in which gradients of more than two bytes are sent and
+  // added; none: their own. Throws Error(plugin) if the backend has no exchange. `sync` must outlive it.
+  TreeReduction(train::GradientSync& sync, comm::Group ranks, int virtual_ranks,
+                std::optional<torch::ScalarType> wire = std::nullopt);
+
+  const Range& share() const { return share_; }
+  // After the last backward of each part but the last one, with the gradients held back (GradientSync::hold). Takes the
+  // gradients of the parameters; a missing one counts as zero.
+  void end_part();
+  // After GradientSync::finalize, or after an error.
+  void end_step() { sums_.clear(); }
+
+ private:
+  using Tensors = std::vector<torch::Tensor>;
+
+  void prepare(const train::Bucket& bucket, std::size_t index);
+  train::Reduced reduce(std::size_t index);
+  torch::Tensor on_wire(const torch::Tensor& tensor) const;  // converted
+  void exchange_nodes(const Tensors& nodes);
+  torch::Tensor sum_segment() const;
+  ExecutionInfo spread(const torch::Tensor& segment, const torch::Tensor& flat) const;
+
+  train::GradientSync& sync_;
+  const comm::Group ranks_;
+  const Range share_;
+  const std::optional<torch::ScalarType> wire_;
+  std::vector<std::vector<Range>> nodes_;  // of each rank's share
+  std::size_t rounds_ = 0;                 // the most nodes of a rank
+  TreeSum<Tensors> sums_;                  // of the parts so far, by parameter
+  std::vector<Tensors> payloads_;          // by bucket: what is sent, a tensor for each node of this rank's share
+  Tensors received_;                       // this rank's segment of every node, in order; of the bucket in reduce()
+};
+
+}  // namespace ddprun::elastic

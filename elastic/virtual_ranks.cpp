@@ -1,0 +1,215 @@
+#include "elastic/virtual_ranks.hpp"
+
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "base/text.hpp"
+#include "ddprun/error.hpp"
+#include "train/tensor/tensor_buffer.hpp"
+#include "train/tensor/weights.hpp"
+
+namespace ddprun::elastic {
+namespace {
+
+std::vector<torch::Tensor> copies_of(const std::vector<torch::Tensor>& tensors) {
+  std::vector<torch::Tensor> copies;
+  for (const torch::Tensor& tensor : tensors) copies.push_back(tensor.clone());
+  return copies;
+}
+
+void copy(const std::vector<torch::Tensor>& to, const std::vector<torch::Tensor>& from) {
+  if (!to.empty()) at::_foreach_copy_(to, from);
+}
+
+// In the order of their names: each name, then the bytes.
+std::string sha256_of(std::vector<train::NamedTensor> tensors) {
+  std::ranges::sort(tensors, {}, &train::NamedTensor::name);
+  train::FileTensors on_host;
+  on_host.add(tensors);
+  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> hash(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  EVP_DigestInit_ex(hash.get(), EVP_sha256(), nullptr);
+  for (const checkpoint::TensorView& view : on_host.views()) {
+    EVP_DigestUpdate(hash.get(), view.name.data(), view.name.size());
+    EVP_DigestUpdate(hash.get(), view.data, view.bytes);
+  }
+  std::array<unsigned char, 32> digest{};
+  EVP_DigestFinal_ex(hash.get(), digest.data(), nullptr);
+  std::string text;
+  for (const unsigned char byte : digest) text += hex(byte, 2);
+  return text;
+}
+
+class VirtualStrategy final : public train::Strategy {
+ public:
+  VirtualStrategy(Model& model, std::unique_ptr<train::Strategy> ddp, TreeReduction& reduction, PartStates& states,
+                  int virtual_ranks)
+      : Strategy(model), ddp_(std::move(ddp)), reduction_(reduction), states_(states), virtual_ranks_(virtual_ranks) {}
+
+  void prepare() override {
+    ddp_->attach(monitor());
+    ddp_->prepare();
+  }
+  void synchronize_buffers() override { ddp_->synchronize_buffers(); }
+  void in_part(int part, const std::function<void()>& body) override {
+    if (model_.module().is_training() && !std::exchange(is_compared_, true)) require_same_again(body);
+    is_last_ = part + 1 == reduction_.share().count;
+    states_.run(part, body);
+    if (!is_last_ && model_.module().is_training()) reduction_.end_part();
+  }
+  void begin_micro_batch(bool last) override { ddp_->begin_micro_batch(last && !is_trial_); }
+  // A sum of V gradients of losses divided by V. V is a power of two, so this rounds nothing.
+  void backward(const torch::Tensor& loss) override { loss.backward(torch::full_like(loss, 1.0 / virtual_ranks_)); }
+  void skip_backward() override {
+    if (is_last_ && !is_trial_) ddp_->skip_backward();
+  }
+  void finish_gradients() override {
+    ddp_->finish_gradients();
+    reduction_.end_step();
+  }
+  void after_step(int64_t step) override { ddp_->after_step(step); }
+  void summarize(const record::RunTotals& totals, int64_t steps, record::Summary& summary) override {
+    ddp_->summarize(totals, steps, summary);
+    summary.virtual_ranks = virtual_ranks_;
+    summary.weights_sha256 = sha256_of(train::state(model_.module()));
+  }
+
+ private:
+  // Computes the first part of the first step twice. What a model keeps elsewhere than in buffers, and random numbers
+  // that are not Torch's, would not belong to a virtual rank; they change the gradients.
+  void require_same_again(const std::function<void()>& body) {
+    const auto parameters = train::trainable_parameters(model_.module());
+    std::vector<std::vector<uint64_t>> hashes(2);
+    is_trial_ = true;
+    for (auto& of_trial : hashes) {
+      states_.run_and_undo(body);
+      for (const train::NamedTensor& parameter : parameters) {
+        torch::Tensor& gradient = parameter.tensor.mutable_grad();
+        of_trial.push_back(gradient.defined() ? train::hash_of(gradient) : 0);
+        gradient.reset();
+      }
+    }
+    is_trial_ = false;
+    const auto differs = std::ranges::mismatch(hashes[0], hashes[1]).in1 - hashes[0].begin();
+    if (static_cast<std::size_t>(differs) == parameters.size()) return;
+    throw Error(ExitCode::usage,
+                "strategy.virtual_ranks: the gradient of " + parameters[static_cast<std::size_t>(differs)].name +
+                    " differs if the same samples are computed again: the model keeps a state that is no buffer, or "
+                    "draws random numbers that are not Torch's; on a GPU, train.deterministic = true may be missing");
+  }
+
+  const std::unique_ptr<train::Strategy> ddp_;
+  TreeReduction& reduction_;
+  PartStates& states_;
+  const int virtual_ranks_;
+  bool is_last_ = true, is_compared_ = false, is_trial_ = false;
+};
+
+}  // namespace
+
+PartStates::PartStates(train::ModelTensors model, Range share, const std::vector<torch::Device>& gpus, bool own_buffers)
+    : model_(std::move(model)), share_(share), own_buffers_(own_buffers) {
+  generators_.push_back(at::detail::getDefaultCPUGenerator());
+  for (const torch::Device gpu : gpus) generators_.push_back(torch::globalContext().defaultGenerator(gpu));
+  if (share.count > 1) states_.resize(static_cast<std::size_t>(share.count));
+}
+
+void PartStates::seed(uint64_t seed) {
+  for (int part = 0; part < share_.count; ++part) {
+    torch::manual_seed(seed + static_cast<uint64_t>(share_.first + part));
+    if (!states_.empty()) end(part);
+  }
+}
+
+void PartStates::run_and_undo(const std::function<void()>& body) {
+  if (!states_.empty()) begin(0);
+  const std::vector<torch::Tensor> random_before = random(), buffers_before = copies_of(buffers());
+  body();
+  const torch::NoGradGuard no_grad;
+  set_random(random_before);
+  copy(buffers(), buffers_before);
+}
+
+void PartStates::run(int part, const std::function<void()>& body) {
+  if (states_.empty()) return body();
+  begin(part);
+  body();
+  end(part);
+}
+
+void PartStates::begin(int part) {
+  const torch::NoGradGuard no_grad;
+  const State& state = states_[static_cast<std::size_t>(part)];
+  set_random(state.random);
+  if (own_buffers_) return copy(buffers(), state.buffers);
+  if (part > 0) return copy(buffers(), before_);
+  before_ = copies_of(buffers());
+}
+
+void PartStates::end(int part) {
+  const torch::NoGradGuard no_grad;
+  State& state = states_[static_cast<std::size_t>(part)];
+  state.random = random();
+  if (own_buffers_) state.buffers = copies_of(buffers());
+  if (part == 0) first_ = copies_of(buffers());
+  if (part + 1 == share_.count) copy(buffers(), first_);  // those that a checkpoint has
+}
+
+std::vector<torch::Tensor> PartStates::random() const {
+  std::vector<torch::Tensor> states;
+  for (const at::Generator& generator : generators_) states.push_back(generator.get_state());
+  return states;
+}
+
+void PartStates::set_random(const std::vector<torch::Tensor>& states) {
+  for (std::size_t i = 0; i < generators_.size(); ++i) generators_[i].set_state(states[i]);
+}
+
+std::vector<torch::Tensor> PartStates::buffers() const {
+  std::vector<torch::Tensor> tensors;
+  for (const train::NamedTensor& buffer : model_.buffers()) tensors.push_back(buffer.tensor.variable_data());
+  return tensors;
+}
+
+void require_same_samples(const Dataset& dataset) {
+  const std::size_t inputs = dataset.input().bytes(), targets = dataset.target().bytes();
+  std::vector<int64_t> indices(static_cast<std::size_t>(std::min<int64_t>(dataset.size(), 4)));
+  std::iota(indices.begin(), indices.end(), 0);
+  std::vector<char> all_inputs(indices.size() * inputs), all_targets(indices.size() * targets);
+  std::vector<char> input(inputs), target(targets);
+  dataset.fetch(indices, 0, all_inputs.data(), all_targets.data());
+  for (std::size_t index = indices.size(); index-- > 0;) {
+    dataset.fetch({&indices[index], 1}, 0, input.data(), target.data());
+    const bool is_same = std::memcmp(&all_inputs[index * inputs], input.data(), inputs) == 0 &&
+                         std::memcmp(&all_targets[index * targets], target.data(), targets) == 0;
+    if (is_same) continue;
+    throw Error(ExitCode::usage, "sample " + std::to_string(index) +
+                                     " of this data set is another one if it is fetched in another order, and "
+                                     "strategy.virtual_ranks needs samples that depend on seed, epoch and index only");
+  }
+}
+
+namespace {
+
+std::optional<torch::ScalarType> wire_of(const std::string& compression) {
+  if (compression == "none") return std::nullopt;
+  return compression == "fp16" ? torch::kFloat16 : torch::kBFloat16;
+}
+
+}  // namespace
+
+VirtualRanks::VirtualRanks(const torch::nn::Module& model, train::GradientSync& sync, comm::Group ranks,
+                           const VirtualRanksOptions& options)
+    : count_(options.count),
+      reduction_(sync, ranks, options.count, wire_of(options.compression)),
+      states_(train::tensors_of(model), reduction_.share(), options.gpus, options.own_buffers) {}
+
+std::unique_ptr<train::Strategy> VirtualRanks::strategy(Model& model, std::unique_ptr<train::Strategy> ddp) {
+  return std::make_unique<VirtualStrategy>(model, std::move(ddp), reduction_, states_, count_);
+}
+
+}  // namespace ddprun::elastic

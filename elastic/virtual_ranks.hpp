@@ -1,0 +1,84 @@
+// Virtual ranks: a training on any number of ranks that computes what as many ranks as virtual ranks compute, bit for
+// bit. As EasyScale (Li et al. 2023) and VirtualFlow (Or et al. 2022), and with one order of additions (tree.hpp).
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ddprun/plugin/dataset_plugin.hpp"
+#include "elastic/tree_reduction.hpp"
+#include "train/loop/strategy.hpp"
+
+namespace ddprun::elastic {
+
+// What each of this rank's virtual ranks has of its own: the state of random generators, and buffers (BatchNorm's
+// running statistics). Single-threaded.
+class PartStates {
+ public:
+  // share: of this rank. gpus: those whose generators the model uses. own_buffers: each virtual rank keeps its own.
+  // Otherwise each begins a step with the same buffers, and those of virtual rank 0 count, as under ddp with
+  // broadcast_buffers. The model must outlive it.
+  PartStates(train::ModelTensors model, Range share, const std::vector<torch::Device>& gpus, bool own_buffers);
+
+  // Seeds the generators of each virtual rank with `seed` and its number, as a rank is seeded.
+  void seed(uint64_t seed);
+  // Calls `body` with the state of the virtual rank of this number within the share, and keeps what it changes. Call it
+  // for 0, 1, ... in turn, up to the last of the share. Throws what `body` throws.
+  void run(int part, const std::function<void()>& body);
+  // Calls `body` with the state of the first part, and undoes what it changes.
+  void run_and_undo(const std::function<void()>& body);
+
+ private:
+  struct State {
+    std::vector<torch::Tensor> random;   // by generator
+    std::vector<torch::Tensor> buffers;  // if they are its own
+  };
+
+  void begin(int part);
+  void end(int part);
+  std::vector<torch::Tensor> random() const;
+  void set_random(const std::vector<torch::Tensor>& states);
+  std::vector<torch::Tensor> buffers() const;
+
+  const train::ModelTensors model_;
+  const Range share_;
+  const bool own_buffers_;
+  std::vector<at::Generator> generators_;
+  std::vector<State> states_;                  // by part; empty for one part, whose state is the process's
+  std::vector<torch::Tensor> before_, first_;  // buffers before the step, and after the first part
+};
+
+// Fetches the first samples again in another order. Throws Error(usage) that names a sample if it is then another one,
+// because virtual ranks fetch in other orders on other numbers of ranks.
+void require_same_samples(const Dataset& dataset);
+
+struct VirtualRanksOptions {
+  int count = 1;
+  bool own_buffers = false;  // as PartStates, and gpus
+  std::vector<torch::Device> gpus = {};
+  std::string compression = "none";  // of what is sent: "none", "fp16" or "bf16", as strategy.compression
+};
+
+// The virtual ranks of this rank. The model and `sync` must outlive it.
+class VirtualRanks {
+ public:
+  // Throws as TreeReduction.
+  VirtualRanks(const torch::nn::Module& model, train::GradientSync& sync, comm::Group ranks,
+               const VirtualRanksOptions& options);
+
+  PartStates& states() { return states_; }
+  // Strategy ddp over the virtual ranks. `ddp` is that of `sync`. This object must outlive the result.
+  std::unique_ptr<train::Strategy> strategy(Model& model, std::unique_ptr<train::Strategy> ddp);
+
+ private:
+  const int count_;
+  TreeReduction reduction_;
+  PartStates states_;
+};
+
+}  // namespace ddprun::elastic

@@ -1,0 +1,154 @@
+// strategy.virtual_ranks: any number of ranks computes the same weights, bit for bit.
+#include <doctest/doctest.h>
+
+#include "e2e/program.hpp"
+#include "e2e/run_files.hpp"
+
+using namespace ddprun::e2e;
+
+namespace {
+
+// Dropout, BatchNorm, several buckets, and 240 samples in steps of 32: the last step of an epoch is short.
+const std::string kExperiment = R"(
+[launch]
+threads = 1
+[strategy]
+kind = "ddp"
+virtual_ranks = 8
+bucket_cap_mb = 0.001
+[model]
+name = ")" + ddprun::testing::build_dir() +
+                                R"(/tests/fakes/models/libddprun_model_dropnet.so"
+[data]
+name = "synthetic"
+batch_size = 32
+options = { shape = "1x8x8", classes = 4, samples = 240, test_samples = 50 }
+[optimizer]
+lr = 0.05
+momentum = 0.9
+[train]
+epochs = 2
+[checkpoint]
+every_epochs = 0
+)";
+
+class Runs {
+ public:
+  ddprun::testing::ProcessResult start(int ranks, std::vector<std::string> more) {
+    more.push_back("launch.nproc=" + std::to_string(ranks));
+    return place_.run(place_.training(config_, more));
+  }
+  nlohmann::json summary(int ranks, const std::vector<std::string>& more) {
+    const auto result = start(ranks, more);
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    last_ = place_.new_run();
+    return summary_of(last_);
+  }
+  const std::filesystem::path& last() const { return last_; }
+
+ private:
+  Workplace place_;
+  std::string config_ = place_.config(kExperiment);
+  std::filesystem::path last_;
+};
+
+using More = std::vector<std::string>;
+
+// What must be equal, whoever computes it.
+std::vector<nlohmann::json> numbers_of(const nlohmann::json& summary) {
+  return {summary.at("weights.sha256"), summary.at("test.loss"), summary.at("test.accuracy"), summary.at("steps")};
+}
+
+void check_equal(const More& more, const std::vector<int>& ranks) {
+  CAPTURE(more);
+  Runs runs;
+  const auto expected = runs.summary(8, more);
+  for (const int count : ranks) {
+    CAPTURE(count);
+    const auto summary = runs.summary(count, more);
+    CHECK(numbers_of(summary) == numbers_of(expected));
+    CHECK(summary.at("virtual_ranks") == 8);
+    CHECK(summary.at("world") == count);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("1 to 5 ranks compute what 8 compute, over each backend") {
+  Runs runs;
+  const auto expected = numbers_of(runs.summary(8, {"comm.backend=gloo"}));
+  for (const int ranks : {1, 2, 3, 4, 5}) {
+    CAPTURE(ranks);
+    CHECK(numbers_of(runs.summary(ranks, {"comm.backend=gloo"})) == expected);
+  }
+  for (const int ranks : {3, 8}) CHECK(numbers_of(runs.summary(ranks, {"comm.backend=shm"})) == expected);
+  CHECK(numbers_of(runs.summary(5, {"comm.backend=ucx"})) == expected);
+  CHECK(numbers_of(runs.summary(3, {"comm.backend=gloo", "experiment.seed=1"})) != expected);
+}
+
+TEST_CASE("and with each setting that changes gradients, weights or samples") {
+  check_equal({"strategy.compression=bf16"}, {3});
+  check_equal({"strategy.compression=fp16", "train.clip_norm=0.5"}, {1, 4});
+  check_equal({"train.accumulate=2", "data.options.samples=256", "strategy.zero=1", "optimizer.name=adam"}, {3});
+  check_equal({"train.amp=fp16", "data.last=exact", "data.options.samples=244", "train.schedule=cosine"}, {5});
+  check_equal({"train.amp=bf16", "data.last=drop", "strategy.find_unused_parameters=true"}, {2});
+  check_equal({"strategy.broadcast_buffers=false"}, {3});
+}
+
+// With a batch larger than the samples that are left, some virtual ranks have none.
+TEST_CASE("virtual ranks without samples in a step count as zero, on any number of ranks") {
+  check_equal({"model.name=simplenet", "data.options.samples=67", "data.last=exact"}, {1, 3, 5});
+}
+
+TEST_CASE("early stop and the best weights choose the same epochs") {
+  const More more = {"train.epochs=6", "train.early_stop=test.loss", "train.patience=1", "optimizer.lr=0.5",
+                     "checkpoint.best=test.accuracy"};
+  Runs runs;
+  const auto expected = runs.summary(8, more), summary = runs.summary(3, more);
+  CHECK(numbers_of(summary) == numbers_of(expected));
+  CHECK(summary.at("best.epoch") == expected.at("best.epoch"));
+  CHECK(summary.at("epochs") == expected.at("epochs"));
+}
+
+TEST_CASE("a run resumes in the middle of an epoch on another number of ranks, over another backend") {
+  for (const More& more : {More{"optimizer.name=adam"}, {"strategy.broadcast_buffers=false", "strategy.zero=1"}}) {
+    CAPTURE(more);
+    Runs runs;
+    const auto expected = numbers_of(runs.summary(4, more));
+    More stopped = more;
+    stopped.push_back("train.steps=11");
+    runs.summary(3, stopped);
+    const std::string commit = commits_of(runs.last()).back().path;
+    for (const int ranks : {1, 5, 8}) {
+      CAPTURE(ranks);
+      More resumed = more;
+      resumed.insert(resumed.end(), {"checkpoint.resume=" + commit, "comm.backend=shm"});
+      auto summary = runs.summary(ranks, resumed);
+      summary["steps"] = expected.back();  // of the whole run
+      CHECK(numbers_of(summary) == expected);
+    }
+  }
+}
+
+TEST_CASE("a model that keeps a state of its own is refused at the first step, by the name of a parameter") {
+  Runs runs;
+  const auto result = runs.start(2, {std::string("model.name=") + FAULTY_MODEL, "model.options.fault=counts_calls"});
+  CHECK(result.code == 2);
+  CHECK(ddprun::testing::contains(result.err,
+                                  "strategy.virtual_ranks: the gradient of fc1.weight differs if the same samples are "
+                                  "computed again: the model keeps a state that is no buffer"));
+  CHECK(runs.start(2, {std::string("model.name=") + FAULTY_MODEL}).code == 0);
+}
+
+TEST_CASE("a data set whose samples depend on the order of fetches is refused before the first step") {
+  Runs runs;
+  const std::string config = std::string("data.name=") + FAULTY_DATASET;
+  const auto start = [&](const std::string& options) {
+    return runs.start(2, {"model.name=simplenet", config, "data.options=" + options, "train.evaluate=false"});
+  };
+  const auto result = start("{ fault = \"counts_calls\" }");
+  CHECK(result.code == 2);
+  CHECK_MESSAGE(ddprun::testing::contains(result.err, "sample 3 of this data set is another one if it is fetched in "),
+                result.err);
+}
