@@ -87,6 +87,17 @@ TEST_CASE("1 to 5 ranks compute what 8 compute, over each backend") {
   CHECK(numbers_of(runs.summary(3, {"comm.backend=gloo", "experiment.seed=1"})) != expected);
 }
 
+// A sum of two has one order, and a division by two rounds nothing.
+TEST_CASE("two virtual ranks on one rank compute what ddp computes on two ranks") {
+  Runs runs;
+  const auto plain = runs.summary(2, {"strategy.virtual_ranks=0", "comm.backend=gloo"});
+  const Weights expected = weights_of(runs.last());
+  const auto summary = runs.summary(1, {"strategy.virtual_ranks=2"});
+  CHECK(weights_of(runs.last()) == expected);
+  CHECK(summary.at("test.loss") == plain.at("test.loss"));
+  CHECK_FALSE(plain.contains("weights.sha256"));
+}
+
 TEST_CASE("and with each setting that changes gradients, weights or samples") {
   check_equal({"strategy.compression=bf16"}, {3});
   check_equal({"strategy.compression=fp16", "train.clip_norm=0.5"}, {1, 4});
