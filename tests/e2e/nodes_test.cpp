@@ -68,6 +68,21 @@ std::filesystem::path undisturbed_run(Workplace& place, const std::string& confi
   return std::filesystem::directory_iterator(place.folder() / "own")->path();
 }
 
+TEST_CASE("four virtual ranks on two nodes without a common disk are those of one rank, and node 0 has their states") {
+  Workplace place;
+  const std::string config = place.config(kExperiment);
+  const std::vector<std::string> more{"strategy.virtual_ranks=4"};
+  Nodes nodes(place, config, {2, 1}, more);
+  for (const auto& result : nodes.wait()) REQUIRE_MESSAGE(result.code == 0, result.err);
+  const auto run = newest_run(place, 0);
+  CHECK(summary_of(run).at("weights.sha256") ==
+        summary_of(undisturbed_run(place, config, 1, more)).at("weights.sha256"));
+  const auto commit = commits_of(run).back();
+  for (int rank = 0; rank < 4; ++rank) {
+    CHECK(std::filesystem::exists(ddprun::checkpoint::state_path(commit, rank)));
+  }
+}
+
 TEST_CASE("two nodes without a common disk give the results of one, and rank 0 has the records of all ranks") {
   Workplace place;
   const std::string config = place.config(kExperiment);
