@@ -5,8 +5,6 @@
 // same bits, whoever computes which part of it.
 #pragma once
 
-#include <bit>
-#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -18,11 +16,6 @@ struct Range {
   int count = 1;
   bool operator==(const Range&) const = default;
 };
-
-// A power of two, from 1.
-constexpr bool is_valid_count(int64_t virtual_ranks) {
-  return virtual_ranks > 0 && std::has_single_bit(static_cast<uint64_t>(virtual_ranks));
-}
 
 // The virtual ranks of rank `rank` of `size`, which is at most `virtual_ranks`. All shares together are all virtual
 // ranks, in order. Their lengths differ by at most one, longer ones first.

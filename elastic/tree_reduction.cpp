@@ -65,21 +65,21 @@ TreeReduction::TreeReduction(train::GradientSync& sync, comm::Group ranks, int v
   sync_.reducer().set_hook(std::move(hook));
 }
 
-torch::Tensor TreeReduction::on_wire(const torch::Tensor& tensor) const {
-  return wire_ && tensor.element_size() > 2 ? tensor.to(*wire_) : tensor;
+torch::ScalarType TreeReduction::wire_type(const torch::Tensor& tensor) const {
+  return wire_ && tensor.element_size() > 2 ? *wire_ : tensor.scalar_type();
 }
 
-void TreeReduction::end_part() {
+void TreeReduction::end_part(int part) {
   const torch::NoGradGuard no_grad;
   Tensors gradients;
   for (const train::NamedTensor& parameter : sync_.parameters()) {
     torch::Tensor& gradient = parameter.tensor.mutable_grad();
     if (!gradient.defined()) gradient = torch::zeros_like(parameter.tensor);
-    gradients.push_back(on_wire(as_real(gradient)));
+    const torch::Tensor real = as_real(gradient.resolve_conj());
+    gradients.push_back(real.to(wire_type(real)));
     gradient.reset();
   }
-  const int done = sums_.nodes().empty() ? share_.first : sums_.nodes().back().at.first + sums_.nodes().back().at.count;
-  sums_.push({done, 1}, std::move(gradients),
+  sums_.push({share_.first + part, 1}, std::move(gradients),
              [](const Tensors& left, const Tensors& right) { at::_foreach_add_(left, right); });
 }
 
@@ -88,9 +88,10 @@ void TreeReduction::prepare(const train::Bucket& bucket, std::size_t index) {
   if (index == 0) payloads_.resize(sync_.reducer().bucket_count());  // no bucket is being reduced
   Tensors& nodes = payloads_[index];
   const std::size_t count = nodes_[static_cast<std::size_t>(ranks_.rank())].size();
-  if (nodes.size() != count || nodes.back().numel() != bucket.flat().numel()) {
+  const torch::ScalarType type = wire_type(bucket.flat());
+  if (nodes.empty() || nodes.back().numel() != bucket.flat().numel() || nodes.back().scalar_type() != type) {
     nodes.clear();
-    while (nodes.size() < count) nodes.push_back(torch::empty_like(on_wire(bucket.flat())));
+    while (nodes.size() < count) nodes.push_back(torch::empty_like(bucket.flat(), type));
   }
   // The bucket itself, which may be a new one of the same size.
   if (wire_) {
@@ -103,7 +104,7 @@ void TreeReduction::prepare(const train::Bucket& bucket, std::size_t index) {
     for (const comm::Slot& slot : bucket.plan().slots) by_slot.push_back(by_parameter[slot.parameter]);
     return by_slot;
   };
-  // The last part is in the bucket. It is added to the sums that the tree adds to it, and these sums alone are added.
+  // The last part is in the bucket. It gets those earlier sums that the tree joins with it; the others are sent alone.
   const auto& sums = sums_.nodes();
   std::size_t left = sums.size();
   Range at{share_.first + share_.count - 1, 1};

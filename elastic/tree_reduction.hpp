@@ -25,15 +25,16 @@ namespace ddprun::elastic {
 class TreeReduction {
  public:
   // All ranks pass the same `virtual_ranks`. wire: the dtype in which gradients of more than two bytes are sent and
-  // added; none: their own. Throws Error(plugin) if the backend has no exchange. `sync` must outlive it.
+  // added; none: their own. Throws Error(plugin) if there are more than two ranks and the backend has no exchange. It
+  // must outlive the steps of `sync`.
   TreeReduction(train::GradientSync& sync, comm::Group ranks, int virtual_ranks,
                 std::optional<torch::ScalarType> wire = std::nullopt);
 
   const Range& share() const { return share_; }
-  // After the last backward of each part but the last one, with the gradients held back (GradientSync::hold). Takes the
-  // gradients of the parameters; a missing one counts as zero.
-  void end_part();
-  // After GradientSync::finalize, or after an error.
+  // After the last backward of each part but the last one, with its number within the share, and with the gradients
+  // held back (GradientSync::hold). Takes the gradients of the parameters; a missing one counts as zero.
+  void end_part(int part);
+  // After GradientSync::finalize.
   void end_step() { sums_.clear(); }
 
  private:
@@ -41,7 +42,7 @@ class TreeReduction {
 
   void prepare(const train::Bucket& bucket, std::size_t index);
   train::Reduced reduce(std::size_t index);
-  torch::Tensor on_wire(const torch::Tensor& tensor) const;  // converted
+  torch::ScalarType wire_type(const torch::Tensor& tensor) const;  // in which it is sent
   void exchange_nodes(const Tensors& nodes);
   torch::Tensor sum_segment() const;
   ExecutionInfo spread(const torch::Tensor& segment, const torch::Tensor& flat) const;

@@ -47,22 +47,28 @@ std::string sha256_of(std::vector<train::NamedTensor> tensors) {
 class VirtualStrategy final : public train::Strategy {
  public:
   VirtualStrategy(Model& model, std::unique_ptr<train::Strategy> ddp, TreeReduction& reduction, PartStates& states,
-                  int virtual_ranks)
-      : Strategy(model), ddp_(std::move(ddp)), reduction_(reduction), states_(states), virtual_ranks_(virtual_ranks) {}
+                  int virtual_ranks, uint64_t seed)
+      : Strategy(model),
+        ddp_(std::move(ddp)),
+        reduction_(reduction),
+        states_(states),
+        virtual_ranks_(virtual_ranks),
+        seed_(seed) {}
 
   void prepare() override {
     ddp_->attach(monitor());
     ddp_->prepare();
+    states_.seed(seed_);
   }
   void synchronize_buffers() override { ddp_->synchronize_buffers(); }
   void in_part(int part, const std::function<void()>& body) override {
     if (model_.module().is_training() && !std::exchange(is_compared_, true)) require_same_again(body);
     is_last_ = part + 1 == reduction_.share().count;
     states_.run(part, body);
-    if (!is_last_ && model_.module().is_training()) reduction_.end_part();
+    if (!is_last_ && model_.module().is_training()) reduction_.end_part(part);
   }
   void begin_micro_batch(bool last) override { ddp_->begin_micro_batch(last && !is_trial_); }
-  // A sum of V gradients of losses divided by V. V is a power of two, so this rounds nothing.
+  // A sum of V gradients of losses divided by V, a power of two: this rounds nothing but subnormal numbers.
   void backward(const torch::Tensor& loss) override { loss.backward(torch::full_like(loss, 1.0 / virtual_ranks_)); }
   void skip_backward() override {
     if (is_last_ && !is_trial_) ddp_->skip_backward();
@@ -75,7 +81,7 @@ class VirtualStrategy final : public train::Strategy {
   void summarize(const record::RunTotals& totals, int64_t steps, record::Summary& summary) override {
     ddp_->summarize(totals, steps, summary);
     summary.virtual_ranks = virtual_ranks_;
-    summary.weights_sha256 = sha256_of(train::state(model_.module()));
+    if (reduction_.share().first == 0) summary.weights_sha256 = sha256_of(train::state(model_.module()));
   }
 
  private:
@@ -89,23 +95,26 @@ class VirtualStrategy final : public train::Strategy {
       states_.run_and_undo(body);
       for (const train::NamedTensor& parameter : parameters) {
         torch::Tensor& gradient = parameter.tensor.mutable_grad();
-        of_trial.push_back(gradient.defined() ? train::hash_of(gradient) : 0);
+        const bool is_dense = gradient.defined() && gradient.layout() == torch::kStrided;
+        of_trial.push_back(is_dense ? train::hash_of(gradient) : 0);
         gradient.reset();
       }
     }
     is_trial_ = false;
     const auto differs = std::ranges::mismatch(hashes[0], hashes[1]).in1 - hashes[0].begin();
     if (static_cast<std::size_t>(differs) == parameters.size()) return;
-    throw Error(ExitCode::usage,
-                "strategy.virtual_ranks: the gradient of " + parameters[static_cast<std::size_t>(differs)].name +
-                    " differs if the same samples are computed again: the model keeps a state that is no buffer, or "
-                    "draws random numbers that are not Torch's; on a GPU, train.deterministic = true may be missing");
+    throw Error(
+        ExitCode::usage,
+        "strategy.virtual_ranks: the gradient of " + parameters[static_cast<std::size_t>(differs)].name +
+            " changed when the same samples were computed twice: the model keeps a state outside its buffers, or "
+            "draws random numbers that are not Torch's; on a GPU, train.deterministic = true may be missing");
   }
 
   const std::unique_ptr<train::Strategy> ddp_;
   TreeReduction& reduction_;
   PartStates& states_;
   const int virtual_ranks_;
+  const uint64_t seed_;
   bool is_last_ = true, is_compared_ = false, is_trial_ = false;
 };
 
@@ -188,7 +197,7 @@ void require_same_samples(const Dataset& dataset) {
                          std::memcmp(&all_targets[index * targets], target.data(), targets) == 0;
     if (is_same) continue;
     throw Error(ExitCode::usage, "sample " + std::to_string(index) +
-                                     " of this data set is another one if it is fetched in another order, and "
+                                     " of this data set changes when the samples are fetched in another order, and "
                                      "strategy.virtual_ranks needs samples that depend on seed, epoch and index only");
   }
 }
@@ -204,12 +213,12 @@ std::optional<torch::ScalarType> wire_of(const std::string& compression) {
 
 VirtualRanks::VirtualRanks(const torch::nn::Module& model, train::GradientSync& sync, comm::Group ranks,
                            const VirtualRanksOptions& options)
-    : count_(options.count),
+    : options_(options),
       reduction_(sync, ranks, options.count, wire_of(options.compression)),
       states_(train::tensors_of(model), reduction_.share(), options.gpus, options.own_buffers) {}
 
 std::unique_ptr<train::Strategy> VirtualRanks::strategy(Model& model, std::unique_ptr<train::Strategy> ddp) {
-  return std::make_unique<VirtualStrategy>(model, std::move(ddp), reduction_, states_, count_);
+  return std::make_unique<VirtualStrategy>(model, std::move(ddp), reduction_, states_, options_.count, options_.seed);
 }
 
 }  // namespace ddprun::elastic

@@ -53,18 +53,19 @@ class PartStates {
   std::vector<torch::Tensor> before_, first_;  // buffers before the step, and after the first part
 };
 
-// Fetches the first samples again in another order. Throws Error(usage) that names a sample if it is then another one,
-// because virtual ranks fetch in other orders on other numbers of ranks.
+// Fetches the first samples again in another order. Throws Error(usage) that names a sample if it changes, because
+// the order of fetches depends on the number of ranks.
 void require_same_samples(const Dataset& dataset);
 
 struct VirtualRanksOptions {
   int count = 1;
+  uint64_t seed = 0;         // as PartStates::seed()
   bool own_buffers = false;  // as PartStates, and gpus
   std::vector<torch::Device> gpus = {};
   std::string compression = "none";  // of what is sent: "none", "fp16" or "bf16", as strategy.compression
 };
 
-// The virtual ranks of this rank. The model and `sync` must outlive it.
+// The virtual ranks of this rank. It must outlive `sync`, whose steps use it.
 class VirtualRanks {
  public:
   // Throws as TreeReduction.
@@ -76,7 +77,7 @@ class VirtualRanks {
   std::unique_ptr<train::Strategy> strategy(Model& model, std::unique_ptr<train::Strategy> ddp);
 
  private:
-  const int count_;
+  const VirtualRanksOptions options_;
   TreeReduction reduction_;
   PartStates states_;
 };

@@ -41,7 +41,8 @@ class Check {
                           : virtual_ranks > 0 ? virtual_ranks
                                               : std::max<int64_t>(1, ranks_);  // 0: checked later
     const int64_t rank_batch = e_.data.batch_size / ranks, below = rank_batch * ranks;
-    refuse(below != e_.data.batch_size, {"data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind"},
+    refuse(below != e_.data.batch_size,
+           {"data.batch_size", "data.batch_per", "launch.nproc", "strategy.kind", "strategy.virtual_ranks"},
            "is the batch of all ranks, and " + std::to_string(ranks) + (virtual_ranks > 0 ? " virtual" : "") +
                " ranks do not divide it; use " + (below > 0 ? std::to_string(below) + " or " : "") +
                std::to_string(below + ranks) + ", or data.batch_per = \"rank\"");
@@ -91,12 +92,14 @@ class Check {
     refuse(!std::has_single_bit(static_cast<uint64_t>(count)), {key},
            "is not a power of two; use " + std::to_string(std::bit_ceil(static_cast<uint64_t>(count))));
     refuse(count < ranks_, {key, "launch.nproc", "strategy.kind"},
-           "is less than the ranks, which are " + std::to_string(ranks_) + "; use at least as many, or fewer ranks");
+           "is less than the number of ranks, " + std::to_string(ranks_) + "; use at least as many, or fewer ranks");
     refuse(e_.data.balance_steps > 0, {key, "data.balance_steps"},
-           "gives each virtual rank its own samples; leave out data.balance_steps");
+           "gives each virtual rank its own samples, and data.balance_steps moves samples; leave it out");
     refuse(e_.model.sync_batch_norm, {key, "model.sync_batch_norm"},
            "computes virtual ranks one after the other, and SyncBatchNorm needs all at once; leave out "
            "model.sync_batch_norm");
+    refuse(e_.comm.stage_through_host && e_.launch.device == "cuda", {key, "comm.stage_through_host"},
+           "needs exchanges, which are not staged; leave out comm.stage_through_host");
     for (const auto& [metric_key, metric] :
          {std::pair{"train.early_stop", e_.train.early_stop}, {"checkpoint.best", e_.checkpoint.best}}) {
       refuse(metric == "train.loss", {metric_key, key},

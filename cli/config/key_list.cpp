@@ -79,7 +79,7 @@ const std::vector<Key>& keys() {
 
       DDPRUN_KEY(strategy.kind, choice("single|dp|ddp"), .change = kReported),
       DDPRUN_KEY(strategy.devices, integer("1", max_processes), .user = kDp, .change = kReported),
-      DDPRUN_KEY(strategy.virtual_ranks, integer("0", "65536"), .user = kDdp, .change = kReported),
+      DDPRUN_KEY(strategy.virtual_ranks, integer("0", "1024"), .user = kDdp, .change = kReported),
       DDPRUN_KEY(strategy.bucket_cap_mb, above_least(number("0", "65536")), .user = kDdp, .change = kReported),
       DDPRUN_KEY(strategy.find_unused_parameters, kFlag, .user = kDdp, .change = kReported),
       DDPRUN_KEY(strategy.broadcast_buffers, kFlag, .user = kDdp, .change = kReported),

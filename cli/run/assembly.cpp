@@ -186,9 +186,12 @@ void open_data(Assembly& assembly) {
   errors.throw_if_any();
 }
 
+bool has_virtual_ranks(const config::Experiment& experiment) {
+  return experiment.strategy.kind == "ddp" && experiment.strategy.virtual_ranks > 0;
+}
+
 int training_ranks(const config::Experiment& experiment, int world) {
-  const auto& strategy = experiment.strategy;
-  return strategy.kind == "ddp" && strategy.virtual_ranks > 0 ? static_cast<int>(strategy.virtual_ranks) : world;
+  return has_virtual_ranks(experiment) ? static_cast<int>(experiment.strategy.virtual_ranks) : world;
 }
 
 elastic::Range training_share(const config::Experiment& experiment, int rank, int world) {

@@ -59,8 +59,9 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry);
 // Opens the data set again, as assemble() does.
 void open_data(Assembly& assembly);
 
-// The ranks that the numbers of the training are those of: the virtual ranks, if there are any; and those that a rank
-// computes, which is the rank itself otherwise.
+bool has_virtual_ranks(const config::Experiment& experiment);
+// Of how many ranks the training has the results: strategy.virtual_ranks, or the world size. Then, which of them `rank`
+// computes.
 int training_ranks(const config::Experiment& experiment, int world);
 elastic::Range training_share(const config::Experiment& experiment, int rank, int world);
 

@@ -107,8 +107,8 @@ std::string banner(const Assembly& assembly, const train::DataLoader& loader, in
   table.row({"optimizer", optimizer_of(assembly, training_ranks(experiment, world))});
   if (const std::string text = settings(assembly.loaded, "train", ""); !text.empty()) table.row({"training", text});
   const int ranks = training_ranks(experiment, world);
-  const bool is_virtual = experiment.strategy.virtual_ranks > 0;
-  table.row({"world size", std::to_string(world) + (is_virtual ? ", " + several(ranks, "virtual rank") : "")});
+  table.row({"world size",
+             std::to_string(world) + (has_virtual_ranks(experiment) ? ", " + several(ranks, "virtual rank") : "")});
   table.row({"batch", batch_of(loader.batch_size(), ranks, devices)});
   table.row({"device", device_of(assembly, world, devices, threads)});
   table.row({"length", length_of(experiment.train, loader.steps())});

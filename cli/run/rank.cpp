@@ -130,9 +130,7 @@ ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin:
   }
   if (world.rank == 0 && assembly.resume) log::info(assembly.resume->message);
   // The initial weights come from the seed, equal on all ranks; from here on random numbers differ between ranks.
-  const auto seed = static_cast<uint64_t>(experiment.experiment.seed);
-  torch::manual_seed(seed + static_cast<uint64_t>(world.rank));
-  if (session->virtual_ranks != nullptr) session->virtual_ranks->states().seed(seed);
+  torch::manual_seed(static_cast<uint64_t>(experiment.experiment.seed + world.rank));
 
   const auto print_how_to_resume = [run_dir = folder.path()] {
     if (const std::string text = how_to_resume(run_dir); !text.empty()) log::always(text);

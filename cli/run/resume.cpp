@@ -116,8 +116,7 @@ class SavedRun {
 
   void check_epoch() {
     if (same_world() || complete(shared_)) return;
-    const bool is_virtual = assembly_.experiment().strategy.virtual_ranks > 0;
-    refuse(is_virtual ? "strategy.virtual_ranks" : "launch.nproc",
+    refuse(has_virtual_ranks(assembly_.experiment()) ? "strategy.virtual_ranks" : "launch.nproc",
            commit_.path + " lies in the middle of an epoch, which only as many ranks can finish; use " +
                std::to_string(saved_world_) + ", or a checkpoint at the end of an epoch");
   }

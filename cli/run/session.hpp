@@ -29,8 +29,8 @@ struct Session {
   std::unique_ptr<LauncherLink> launcher_link;
   std::unique_ptr<train::Agreement> agreement;
   std::unique_ptr<train::ParityLog> parity;
+  std::unique_ptr<elastic::VirtualRanks> virtual_ranks;  // with strategy.virtual_ranks; `sync` uses it
   std::unique_ptr<train::GradientSync> sync;             // under ddp
-  std::unique_ptr<elastic::VirtualRanks> virtual_ranks;  // with strategy.virtual_ranks
   std::unique_ptr<checkpoint::CheckpointFolder> folder;  // on rank 0
   std::unique_ptr<train::Checkpointer> checkpointer;
   std::unique_ptr<train::Checkpoints> checkpoints;

@@ -113,9 +113,11 @@ std::unique_ptr<train::GradientSync> make_sync(const Assembly& assembly, const C
 std::unique_ptr<elastic::VirtualRanks> make_virtual_ranks(const Assembly& assembly, const Connections& connections,
                                                           train::GradientSync* sync) {
   const auto& strategy = assembly.experiment().strategy;
-  if (sync == nullptr || strategy.virtual_ranks == 0) return nullptr;
-  elastic::VirtualRanksOptions options{
-      static_cast<int>(strategy.virtual_ranks), !strategy.broadcast_buffers, {}, strategy.compression};
+  if (!has_virtual_ranks(assembly.experiment())) return nullptr;
+  elastic::VirtualRanksOptions options{.count = static_cast<int>(strategy.virtual_ranks),
+                                       .seed = static_cast<uint64_t>(assembly.experiment().experiment.seed),
+                                       .own_buffers = !strategy.broadcast_buffers,
+                                       .compression = strategy.compression};
   if (!assembly.device().is_cpu()) options.gpus = assembly.devices;
   config::at_key(assembly.loaded.sources, "data.name", [&] { elastic::require_same_samples(*assembly.data.train); });
   return config::at_key(assembly.loaded.sources, "comm.backend", [&] {

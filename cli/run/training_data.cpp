@@ -56,7 +56,7 @@ std::unique_ptr<train::DataLoader> loader_of(const Assembly& assembly, const lau
   const config::Experiment& experiment = assembly.experiment();
   const elastic::Range share = training_share(experiment, world.rank, world.size);
   const train::LoadedRanks ranks{share.first, training_ranks(experiment, world.size),
-                                 experiment.strategy.virtual_ranks > 0 ? share.count : 0};
+                                 has_virtual_ranks(experiment) ? share.count : 0};
   return std::make_unique<train::DataLoader>(dataset, std::move(sampler_of), rank_batch(assembly.loaded, world.size),
                                              ranks, loading(experiment), target_of(assembly), last);
 }

@@ -29,8 +29,8 @@ class Group {
   CommBackend& backend() const { return *backend_; }  // only if has_backend()
   std::chrono::milliseconds timeout() const { return timeout_; }
 
-  // Element by element over the ranks, added in rank order, so that the result is the same on all. `rows`: each rank
-  // has as many rows of values one after the other, which are added in order too.
+  // Element by element over the ranks, added in rank order, so that the result is the same on all. `values` has `rows`
+  // rows of equal length: all rows of all ranks are added, in order.
   std::vector<double> sum(const std::vector<double>& values, std::size_t rows = 1) const;
   // The values of all ranks, in rank order; as many on each rank. For double, int64_t and uint8_t.
   template <class Number>

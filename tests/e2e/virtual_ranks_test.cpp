@@ -147,8 +147,8 @@ TEST_CASE("a model that keeps a state of its own is refused at the first step, b
   const auto result = runs.start(2, {std::string("model.name=") + FAULTY_MODEL, "model.options.fault=counts_calls"});
   CHECK(result.code == 2);
   CHECK(ddprun::testing::contains(result.err,
-                                  "strategy.virtual_ranks: the gradient of fc1.weight differs if the same samples are "
-                                  "computed again: the model keeps a state that is no buffer"));
+                                  "strategy.virtual_ranks: the gradient of fc1.weight changed when the same samples "
+                                  "were computed twice: the model keeps a state outside its buffers"));
   CHECK(runs.start(2, {std::string("model.name=") + FAULTY_MODEL}).code == 0);
 }
 
@@ -160,6 +160,6 @@ TEST_CASE("a data set whose samples depend on the order of fetches is refused be
   };
   const auto result = start("{ fault = \"counts_calls\" }");
   CHECK(result.code == 2);
-  CHECK_MESSAGE(ddprun::testing::contains(result.err, "sample 3 of this data set is another one if it is fetched in "),
+  CHECK_MESSAGE(ddprun::testing::contains(result.err, "sample 3 of this data set changes when the samples are fetched"),
                 result.err);
 }

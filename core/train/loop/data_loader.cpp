@@ -89,9 +89,8 @@ int64_t steps_of_epoch(const Sampler& sampler, int64_t batch_size, int world, La
 std::vector<TensorBatch> parts_of(const TensorBatch& batch) {
   if (batch.parts.empty()) return {batch};
   const auto aligned = [](torch::Tensor part) {
-    constexpr std::uintptr_t alignment = 64;
-    const bool is_aligned = reinterpret_cast<std::uintptr_t>(part.data_ptr()) % alignment == 0;
-    return is_aligned || !part.is_cpu() ? part : part.clone();
+    const std::uintptr_t alignment = part.is_cpu() ? 64 : 256;  // what a batch of its own would have
+    return reinterpret_cast<std::uintptr_t>(part.data_ptr()) % alignment == 0 ? part : part.clone();
   };
   std::vector<TensorBatch> parts;
   int64_t begin = 0;

@@ -34,8 +34,8 @@ struct TensorBatch {
   std::vector<PartSize> parts = {};  // of virtual ranks, in their order; empty without
 };
 
-// The batches of the virtual ranks of a batch; without them, the batch itself. On a CPU, each begins at an address that
-// is a multiple of 64, as a batch does: the rounding of a matrix product may depend on it.
+// The batches of the virtual ranks of a batch; without them, the batch itself. Each begins at a multiple of 64 bytes
+// (on a GPU: 256), as a batch does, because the rounding of a matrix product may depend on it.
 std::vector<TensorBatch> parts_of(const TensorBatch& batch);
 
 // Gradient accumulation: splits a batch into `count` parts in the order of its samples. The sizes differ by at most
@@ -51,7 +51,8 @@ struct Target {
   bool pinned = true;  // for a GPU: page-locked host memory, so that copies overlap with computation
 };
 
-// Whose batches a DataLoader gives: those of `rank` of `world`, or those of as many virtual ranks from `rank` on.
+// Whose batches a DataLoader gives: those of `rank` of `world`. With virtual_ranks > 0: those of the virtual ranks
+// rank, rank + 1, ... rank + virtual_ranks - 1 of `world`.
 struct LoadedRanks {
   int rank = 0;
   int world = 1;

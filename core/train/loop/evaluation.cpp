@@ -24,7 +24,7 @@ Evaluation TrainingLoop::evaluate(DataLoader& loader, int64_t epoch) {
   const torch::NoGradGuard no_grad;
   deps_.model.module().eval();
   loader.start(epoch);
-  // Loss, number of right ones, samples: summed for each virtual rank on the model's device in float64, and read once.
+  // Loss, correct samples, samples: summed for each virtual rank on the model's device in float64, and read once.
   const int64_t rows = loader.most_parts(deps_.ranks.size());
   const torch::Tensor totals = torch::zeros({rows, 3}, torch::TensorOptions(device_).dtype(torch::kFloat64));
   TensorBatch batch;

@@ -36,7 +36,7 @@ void GradientSync::finalize() {
 }
 
 void GradientSync::skip() {
-  hooks_.reset();  // held gradients of other virtual ranks were taken already
+  hooks_.reset();  // what was held is not of this backward
   for (std::size_t index = 0; index < parameters_.size(); ++index) {
     const torch::Tensor& parameter = parameters_[index].tensor;
     parameter.mutable_grad() = torch::zeros_like(parameter);

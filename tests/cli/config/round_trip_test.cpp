@@ -85,7 +85,10 @@ config::Experiment any_experiment() {
     e.data.sampler = *rc::gen::element<std::string>("auto", "distributed");
   }
   e.strategy.virtual_ranks = *rc::gen::element<int64_t>(0, 4);
-  if (e.strategy.virtual_ranks > 0) e.data.balance_steps = 0;
+  if (e.strategy.virtual_ranks > 0) {
+    e.data.balance_steps = 0;
+    e.comm.stage_through_host = false;
+  }
   const int64_t ranks = std::max<int64_t>(e.strategy.virtual_ranks, e.launch.nproc);
   (*rc::gen::arbitrary<bool>() ? e.train.steps : e.train.epochs).reset();
   if (e.data.batch_per == "rank" || e.strategy.kind != "ddp") {
