@@ -40,7 +40,7 @@ class TreeSum {
     Value value;
   };
 
-  // add(left, right) adds `right` to `left`. What it throws passes through; then the sums are of no more use.
+  // add(left, right) adds `right` to `left`. What it throws passes through; then the object must not be used again.
   template <class Add>
   void push(Range at, Value value, Add&& add) {
     for (; !nodes_.empty() && are_siblings(nodes_.back().at, at); nodes_.pop_back()) {

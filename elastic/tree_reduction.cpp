@@ -69,18 +69,26 @@ torch::ScalarType TreeReduction::wire_type(const torch::Tensor& tensor) const {
   return wire_ && tensor.element_size() > 2 ? *wire_ : tensor.scalar_type();
 }
 
-void TreeReduction::end_part(int part) {
+void TreeReduction::end_part(int part, bool may_lack) {
   const torch::NoGradGuard no_grad;
   Tensors gradients;
   for (const train::NamedTensor& parameter : sync_.parameters()) {
     torch::Tensor& gradient = parameter.tensor.mutable_grad();
+    if (!gradient.defined() && !may_lack) {
+      throw Error(ExitCode::failure, "no gradient of virtual rank " + std::to_string(share_.first + part) + " for \"" +
+                                         parameter.name +
+                                         "\": the loss does not depend on this parameter; let the "
+                                         "model use it, or set strategy.find_unused_parameters = true");
+    }
     if (!gradient.defined()) gradient = torch::zeros_like(parameter.tensor);
     const torch::Tensor real = as_real(gradient.resolve_conj());
     gradients.push_back(real.to(wire_type(real)));
     gradient.reset();
   }
-  sums_.push({share_.first + part, 1}, std::move(gradients),
-             [](const Tensors& left, const Tensors& right) { at::_foreach_add_(left, right); });
+  sums_.push({share_.first + part, 1}, std::move(gradients), [](Tensors& left, const Tensors& right) {
+    left = at::_foreach_add(left, right);
+  });                                    // some may share memory
+  if (!may_lack) sync_.hooks().reset();  // the last part must have all gradients too
 }
 
 void TreeReduction::prepare(const train::Bucket& bucket, std::size_t index) {

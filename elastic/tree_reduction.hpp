@@ -32,8 +32,9 @@ class TreeReduction {
 
   const Range& share() const { return share_; }
   // After the last backward of each part but the last one, with its number within the share, and with the gradients
-  // held back (GradientSync::hold). Takes the gradients of the parameters; a missing one counts as zero.
-  void end_part(int part);
+  // held back (GradientSync::hold). Takes the gradients of the parameters. A missing one counts as zero, or without
+  // may_lack is an Error(failure).
+  void end_part(int part, bool may_lack);
   // After GradientSync::finalize.
   void end_step() { sums_.clear(); }
 

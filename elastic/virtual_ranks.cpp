@@ -23,6 +23,11 @@ std::vector<torch::Tensor> copies_of(const std::vector<torch::Tensor>& tensors) 
 }
 
 void copy(const std::vector<torch::Tensor>& to, const std::vector<torch::Tensor>& from) {
+  if (to.size() != from.size()) {
+    throw Error(ExitCode::usage,
+                "strategy.virtual_ranks: the model has registered a buffer during a step; register all "
+                "buffers when the model is made");
+  }
   if (!to.empty()) at::_foreach_copy_(to, from);
 }
 
@@ -47,30 +52,28 @@ std::string sha256_of(std::vector<train::NamedTensor> tensors) {
 class VirtualStrategy final : public train::Strategy {
  public:
   VirtualStrategy(Model& model, std::unique_ptr<train::Strategy> ddp, TreeReduction& reduction, PartStates& states,
-                  int virtual_ranks, uint64_t seed)
-      : Strategy(model),
-        ddp_(std::move(ddp)),
-        reduction_(reduction),
-        states_(states),
-        virtual_ranks_(virtual_ranks),
-        seed_(seed) {}
+                  const VirtualRanksOptions& options)
+      : Strategy(model), ddp_(std::move(ddp)), reduction_(reduction), states_(states), options_(options) {}
 
   void prepare() override {
     ddp_->attach(monitor());
     ddp_->prepare();
-    states_.seed(seed_);
+    states_.seed(options_.seed);
   }
   void synchronize_buffers() override { ddp_->synchronize_buffers(); }
   void in_part(int part, const std::function<void()>& body) override {
-    if (model_.module().is_training() && !std::exchange(is_compared_, true)) require_same_again(body);
+    if (model_.module().is_training() && !is_compared_) is_compared_ = require_same_again(body);
     is_last_ = part + 1 == reduction_.share().count;
+    is_empty_ = false;
     states_.run(part, body);
-    if (!is_last_ && model_.module().is_training()) reduction_.end_part(part);
+    if (!is_last_ && model_.module().is_training())
+      reduction_.end_part(part, is_empty_ || options_.find_unused_parameters);
   }
   void begin_micro_batch(bool last) override { ddp_->begin_micro_batch(last && !is_trial_); }
   // A sum of V gradients of losses divided by V, a power of two: this rounds nothing but subnormal numbers.
-  void backward(const torch::Tensor& loss) override { loss.backward(torch::full_like(loss, 1.0 / virtual_ranks_)); }
+  void backward(const torch::Tensor& loss) override { loss.backward(torch::full_like(loss, 1.0 / options_.count)); }
   void skip_backward() override {
+    is_empty_ = true;
     if (is_last_ && !is_trial_) ddp_->skip_backward();
   }
   void finish_gradients() override {
@@ -80,14 +83,15 @@ class VirtualStrategy final : public train::Strategy {
   void after_step(int64_t step) override { ddp_->after_step(step); }
   void summarize(const record::RunTotals& totals, int64_t steps, record::Summary& summary) override {
     ddp_->summarize(totals, steps, summary);
-    summary.virtual_ranks = virtual_ranks_;
+    summary.virtual_ranks = options_.count;
     if (reduction_.share().first == 0) summary.weights_sha256 = sha256_of(train::state(model_.module()));
   }
 
  private:
   // Computes the first part of the first step twice. What a model keeps elsewhere than in buffers, and random numbers
-  // that are not Torch's, would not belong to a virtual rank; they change the gradients.
-  void require_same_again(const std::function<void()>& body) {
+  // that are not Torch's, would not belong to a virtual rank; they change the gradients. Returns whether there were
+  // any.
+  bool require_same_again(const std::function<void()>& body) {
     const auto parameters = train::trainable_parameters(model_.module());
     std::vector<std::vector<uint64_t>> hashes(2);
     is_trial_ = true;
@@ -102,20 +106,20 @@ class VirtualStrategy final : public train::Strategy {
     }
     is_trial_ = false;
     const auto differs = std::ranges::mismatch(hashes[0], hashes[1]).in1 - hashes[0].begin();
-    if (static_cast<std::size_t>(differs) == parameters.size()) return;
+    if (static_cast<std::size_t>(differs) == parameters.size()) return std::ranges::any_of(hashes[0], std::identity());
     throw Error(
         ExitCode::usage,
         "strategy.virtual_ranks: the gradient of " + parameters[static_cast<std::size_t>(differs)].name +
             " changed when the same samples were computed twice: the model keeps a state outside its buffers, or "
-            "draws random numbers that are not Torch's; on a GPU, train.deterministic = true may be missing");
+            "draws random numbers that are not Torch's, or a kernel adds in a varying order (then set "
+            "train.deterministic = true)");
   }
 
   const std::unique_ptr<train::Strategy> ddp_;
   TreeReduction& reduction_;
   PartStates& states_;
-  const int virtual_ranks_;
-  const uint64_t seed_;
-  bool is_last_ = true, is_compared_ = false, is_trial_ = false;
+  const VirtualRanksOptions& options_;
+  bool is_last_ = true, is_empty_ = false, is_compared_ = false, is_trial_ = false;
 };
 
 }  // namespace
@@ -218,7 +222,7 @@ VirtualRanks::VirtualRanks(const torch::nn::Module& model, train::GradientSync& 
       states_(train::tensors_of(model), reduction_.share(), options.gpus, options.own_buffers) {}
 
 std::unique_ptr<train::Strategy> VirtualRanks::strategy(Model& model, std::unique_ptr<train::Strategy> ddp) {
-  return std::make_unique<VirtualStrategy>(model, std::move(ddp), reduction_, states_, options_.count, options_.seed);
+  return std::make_unique<VirtualStrategy>(model, std::move(ddp), reduction_, states_, options_);
 }
 
 }  // namespace ddprun::elastic

@@ -59,8 +59,9 @@ void require_same_samples(const Dataset& dataset);
 
 struct VirtualRanksOptions {
   int count = 1;
-  uint64_t seed = 0;         // as PartStates::seed()
-  bool own_buffers = false;  // as PartStates, and gpus
+  uint64_t seed = 0;                    // as PartStates::seed()
+  bool find_unused_parameters = false;  // as ReducerOptions
+  bool own_buffers = false;             // as PartStates, and gpus
   std::vector<torch::Device> gpus = {};
   std::string compression = "none";  // of what is sent: "none", "fp16" or "bf16", as strategy.compression
 };

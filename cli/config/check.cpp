@@ -99,11 +99,11 @@ class Check {
            "computes virtual ranks one after the other, and SyncBatchNorm needs all at once; leave out "
            "model.sync_batch_norm");
     refuse(e_.comm.stage_through_host && e_.launch.device == "cuda", {key, "comm.stage_through_host"},
-           "needs exchanges, which are not staged; leave out comm.stage_through_host");
+           "sends the memory of GPUs directly; leave out comm.stage_through_host");
     for (const auto& [metric_key, metric] :
          {std::pair{"train.early_stop", e_.train.early_stop}, {"checkpoint.best", e_.checkpoint.best}}) {
       refuse(metric == "train.loss", {metric_key, key},
-             "is added in an order that depends on the ranks, and strategy.virtual_ranks is given; use "
+             "depends in its last digits on the number of ranks, so virtual ranks cannot decide by it; use "
              "\"validation.loss\" or \"test.loss\"");
     }
   }

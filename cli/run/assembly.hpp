@@ -60,8 +60,8 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry);
 void open_data(Assembly& assembly);
 
 bool has_virtual_ranks(const config::Experiment& experiment);
-// Of how many ranks the training has the results: strategy.virtual_ranks, or the world size. Then, which of them `rank`
-// computes.
+// The number of ranks whose results the training computes: strategy.virtual_ranks, or the world size. And those of them
+// that `rank` computes.
 int training_ranks(const config::Experiment& experiment, int world);
 elastic::Range training_share(const config::Experiment& experiment, int rank, int world);
 

@@ -116,9 +116,12 @@ class SavedRun {
 
   void check_epoch() {
     if (same_world() || complete(shared_)) return;
-    refuse(has_virtual_ranks(assembly_.experiment()) ? "strategy.virtual_ranks" : "launch.nproc",
-           commit_.path + " lies in the middle of an epoch, which only as many ranks can finish; use " +
-               std::to_string(saved_world_) + ", or a checkpoint at the end of an epoch");
+    const auto saved = shared_.metadata.find(kConfig + "strategy.virtual_ranks");
+    const bool was_virtual = saved != shared_.metadata.end() && saved->second != "0";
+    refuse(was_virtual ? "strategy.virtual_ranks" : "launch.nproc",
+           commit_.path + " lies in the middle of an epoch, which only " + std::to_string(saved_world_) +
+               (was_virtual ? " virtual ranks" : " ranks") +
+               " can finish; use as many, or a checkpoint at the end of an epoch");
   }
 
   void check_end() {
@@ -140,8 +143,9 @@ class SavedRun {
     });
     if (!changes.empty()) text += "; with " + changes;
     if (same_world()) return text;
-    return text + "; on " + console::several(ranks_, "rank") + " (were " + std::to_string(saved_world_) +
-           "): not bit for bit what those would compute";
+    return text + "; on " +
+           console::several(ranks_, has_virtual_ranks(assembly_.experiment()) ? "virtual rank" : "rank") + " (were " +
+           std::to_string(saved_world_) + "): not bit for bit what those would compute";
   }
 
   Assembly& assembly_;

@@ -93,7 +93,7 @@ void check_on(int size, std::optional<torch::ScalarType> wire, bool all = true) 
               const bool is_last = part + 1 == reduction->share().count;
               sync.hold(!is_last);
               backward(net, reduction->share().first + part, step);
-              if (!is_last) reduction->end_part(part);
+              if (!is_last) reduction->end_part(part, false);
             }
             sync.finalize();
             reduction->end_step();
@@ -113,6 +113,22 @@ TEST_CASE("the sum of all virtual ranks has the same bits on any number of ranks
 
 TEST_CASE("and if two buckets of equal length and of different dtypes change places") {
   for (const int size : {3, 5}) check_on(size, std::nullopt, false);
+}
+
+TEST_CASE("a virtual rank without a gradient is reported, also if another one of this rank has it") {
+  CHECK(failures(run_ranks(1, As::processes, kDeadline, [&](testing::Rank& rank) {
+          const auto backend = comm::join_good(rank);
+          const Net net(false);
+          const comm::Group ranks(*backend, kDeadline);
+          train::GradientSync sync(train::tensors_of(net), ranks, {});
+          TreeReduction reduction(sync, ranks, kVirtual);
+          sync.hold(true);
+          net.parameters()[0].sum().backward();
+          const std::string error = testing::error_of([&] { reduction.end_part(0, false); });
+          require(error.starts_with("1: no gradient of virtual rank 0 for \"second\""), error);
+          net.parameters()[0].sum().backward();
+          reduction.end_part(0, true);
+        })) == "");
 }
 
 // Two ranks call allreduce, which this backend has not for 16-bit numbers; tests/e2e has it.

@@ -113,8 +113,7 @@ struct TrainingState {
   bool own_buffers = false;                    // the ranks have different buffers: strategy.broadcast_buffers = false
   // GPUs whose random states are saved: this rank's GPU, or under dp those of the replicas
   std::vector<torch::Device> gpus = {};
-  // The number of this rank's virtual ranks, each of which has a state file; in_part(i, f) calls f with the state of
-  // the i-th.
+  // The number of this rank's virtual ranks, each with a state file. in_part(i, f) calls f with the state of the i-th.
   int parts = 1;
   std::function<void(int part, const std::function<void()>& body)> in_part = [](int, const auto& body) { body(); };
   // Under ZeRO: brings the optimizer's whole state to rank 0, until the next step. Collective.

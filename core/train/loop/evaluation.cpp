@@ -27,20 +27,25 @@ Evaluation TrainingLoop::evaluate(DataLoader& loader, int64_t epoch) {
   // Loss, correct samples, samples: summed for each virtual rank on the model's device in float64, and read once.
   const int64_t rows = loader.most_parts(deps_.ranks.size());
   const torch::Tensor totals = torch::zeros({rows, 3}, torch::TensorOptions(device_).dtype(torch::kFloat64));
-  TensorBatch batch;
-  while (loader.next(batch)) {
-    const std::vector<TensorBatch> parts = parts_of(batch);
-    for (std::size_t row = 0; row < parts.size(); ++row) {
-      deps_.strategy.in_part(static_cast<int>(row), [&, part = parts[row], of_row = totals[static_cast<int64_t>(row)]] {
-        if (part.size == 0) return;
-        const auto [output, mean_loss] = runner_.forward(part);
-        of_row[0].add_(mean_loss, part.size);
-        const torch::Tensor correct = deps_.model.correct(output, part.target);
-        of_row[1].add_(correct.defined() ? correct : torch::full_like(of_row[1], record::kAbsent));
-        of_row[2].add_(part.size);
-      });
+  const auto run = [&] {
+    TensorBatch batch;
+    while (loader.next(batch)) {
+      int row = 0;
+      for (const TensorBatch& part : parts_of(batch)) {
+        const torch::Tensor of_row = totals[row];
+        deps_.strategy.in_part(row++, [&] {
+          if (part.size == 0) return;
+          const auto [output, mean_loss] = runner_.forward(part);
+          of_row[0].add_(mean_loss, part.size);
+          const torch::Tensor correct = deps_.model.correct(output, part.target);
+          of_row[1].add_(correct.defined() ? correct : torch::full_like(of_row[1], record::kAbsent));
+          of_row[2].add_(part.size);
+        });
+      }
     }
-  }
+  };
+  // A rank with fewer virtual ranks than others would wait for them longer than a collective may take.
+  rows > 1 ? comm::with_heartbeat(deps_.ranks, "evaluating", run) : run();
   deps_.model.module().train();
   const torch::Tensor read = totals.cpu();
   const auto* const values = read.data_ptr<double>();

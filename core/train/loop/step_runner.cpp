@@ -35,13 +35,13 @@ StepResults StepRunner::run(const TensorBatch& batch, record::StepRecord& record
   return results;
 }
 
-void StepRunner::run_part(const TensorBatch& part, bool is_last, double samples, record::StepRecord& record,
+void StepRunner::run_part(const TensorBatch& part, bool is_last, double step_samples, record::StepRecord& record,
                           StepResults& results) {
   if (part.size == 0) return deps_.strategy.skip_backward();
   const std::vector<TensorBatch> micros = micro_batches(part, deps_.step.accumulate);
   for (const TensorBatch& micro : micros) {
     deps_.strategy.begin_micro_batch(is_last && &micro == &micros.back());
-    run_micro_batch(micro, static_cast<double>(micro.size) / samples, record, results);
+    run_micro_batch(micro, static_cast<double>(micro.size) / step_samples, record, results);
   }
 }
 

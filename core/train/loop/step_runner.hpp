@@ -63,8 +63,7 @@ class StepRunner {
   void read(const StepResults& results, record::StepRecord& record);
 
  private:
-  // `samples`: of the whole step on this rank.
-  void run_part(const TensorBatch& part, bool is_last, double samples, record::StepRecord& record,
+  void run_part(const TensorBatch& part, bool is_last, double step_samples, record::StepRecord& record,
                 StepResults& results);
   void run_micro_batch(const TensorBatch& batch, double fraction, record::StepRecord& record, StepResults& results);
   void add_result(const MicroResult& result, record::StepRecord& record);

@@ -32,7 +32,7 @@ class Strategy {
   // Before each training step and before an evaluation: makes the model's buffers equal on all replicas.
   virtual void synchronize_buffers() {}
   // Calls `body`, which computes one part of a step or of a batch of an evaluation: that of the virtual rank of this
-  // number on this rank. Without virtual ranks, there is one part. If it calls `body` again, the last call counts.
+  // number on this rank. Without virtual ranks, there is one part. If it calls `body` again, only the last call counts.
   virtual void in_part(int part, const std::function<void()>& body) { (void)part, body(); }
   // Before each forward and backward; a part has several with gradient accumulation. Gradients are averaged only after
   // the last one of a step; until then each rank sums its own.
