@@ -93,7 +93,7 @@ TEST_CASE("resuming in the middle of an epoch needs the same number of ranks, at
   Broken broken;
   const std::string message = broken.refused(broken.run.string(), {"train.epochs=2", "launch.nproc=3"});
   CHECK(contains(message, "launch.nproc = 3: " + broken.file(broken.run) +
-                              " lies in the middle of an epoch, which only as many ranks can finish; use 2"));
+                              " lies in the middle of an epoch, which only 2 ranks can finish; use as many"));
   const fs::path whole = broken.train({"train.epochs=1", "checkpoint.best=test.loss"});
   for (const char* ranks : {"3", "1"}) {
     CAPTURE(ranks);
