@@ -85,9 +85,9 @@ void TreeReduction::end_part(int part, bool may_lack) {
     gradients.push_back(real.to(wire_type(real)));
     gradient.reset();
   }
-  sums_.push({share_.first + part, 1}, std::move(gradients), [](Tensors& left, const Tensors& right) {
-    left = at::_foreach_add(left, right);
-  });                                    // some may share memory
+  // Not in place: two gradients may share memory.
+  sums_.push({share_.first + part, 1}, std::move(gradients),
+             [](Tensors& left, const Tensors& right) { left = at::_foreach_add(left, right); });
   if (!may_lack) sync_.hooks().reset();  // the last part must have all gradients too
 }
 
@@ -98,8 +98,10 @@ void TreeReduction::prepare(const train::Bucket& bucket, std::size_t index) {
   const std::size_t count = nodes_[static_cast<std::size_t>(ranks_.rank())].size();
   const torch::ScalarType type = wire_type(bucket.flat());
   if (nodes.empty() || nodes.back().numel() != bucket.flat().numel() || nodes.back().scalar_type() != type) {
-    nodes.clear();
-    while (nodes.size() < count) nodes.push_back(torch::empty_like(bucket.flat(), type));
+    nodes.resize(count);
+    for (torch::Tensor& node : nodes) {
+      if (wire_ || &node != &nodes.back()) node = torch::empty_like(bucket.flat(), type);
+    }
   }
   // The bucket itself, which may be a new one of the same size.
   if (wire_) {
