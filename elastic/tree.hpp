@@ -2,7 +2,7 @@
 //
 // Virtual ranks are 0 .. V - 1, V a power of two. They are the leaves of one binary tree: 0 and 1 are added, 2 and 3
 // are added, then these two sums, and so on. The tree depends on V alone. So a sum of floating-point numbers has the
-// same bits, whoever computes which part of it.
+// same bits, on whichever ranks its parts are computed.
 #pragma once
 
 #include <utility>

@@ -49,6 +49,11 @@ std::string sha256_of(std::vector<train::NamedTensor> tensors) {
   return text;
 }
 
+std::optional<torch::ScalarType> wire_of(const std::string& compression) {
+  if (compression == "none") return std::nullopt;
+  return compression == "fp16" ? torch::kFloat16 : torch::kBFloat16;
+}
+
 class VirtualStrategy final : public train::Strategy {
  public:
   VirtualStrategy(Model& model, std::unique_ptr<train::Strategy> ddp, TreeReduction& reduction, PartStates& states,
@@ -205,15 +210,6 @@ void require_same_samples(const Dataset& dataset) {
                                      "strategy.virtual_ranks needs samples that depend on seed, epoch and index only");
   }
 }
-
-namespace {
-
-std::optional<torch::ScalarType> wire_of(const std::string& compression) {
-  if (compression == "none") return std::nullopt;
-  return compression == "fp16" ? torch::kFloat16 : torch::kBFloat16;
-}
-
-}  // namespace
 
 VirtualRanks::VirtualRanks(const torch::nn::Module& model, train::GradientSync& sync, comm::Group ranks,
                            const VirtualRanksOptions& options)

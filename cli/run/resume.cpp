@@ -1,7 +1,6 @@
 #include "cli/run/resume.hpp"
 
 #include <filesystem>
-#include <set>
 
 #include "base/text.hpp"
 #include "cli/console/table.hpp"
@@ -48,14 +47,12 @@ class SavedRun {
     const checkpoint::Metadata metadata = train::load_weights(assembly_.model->module(), commit_.path);
     // Without a rank, all states are checked.
     const auto share = training_share(assembly_.experiment(), rank.value_or(0), world_);
-    std::set<int> all;
+    std::vector<int> needed;
     for (int part = 0; part < share.count; ++part) {
-      for (const int saver :
-           checkpoint::states_for(share.first + part, static_cast<int>(saved_world_), rank && same_world())) {
-        all.insert(saver);
-      }
+      const std::vector<int> of_part =
+          checkpoint::states_for(share.first + part, static_cast<int>(saved_world_), rank && same_world());
+      needed.insert(needed.end(), of_part.begin(), of_part.end());
     }
-    std::vector<int> needed(all.begin(), all.end());
     std::erase(needed, 0);  // shared_
     auto states = checkpoint::read_states(commit_, needed);
     std::string text = message();

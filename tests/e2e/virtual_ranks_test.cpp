@@ -55,7 +55,7 @@ class Runs {
 
 using More = std::vector<std::string>;
 
-// What must be equal, whoever computes it.
+// What must be equal on any number of ranks.
 std::vector<nlohmann::json> numbers_of(const nlohmann::json& summary) {
   return {summary.at("weights.sha256"), summary.at("test.loss"), summary.at("test.accuracy"), summary.at("steps")};
 }
