@@ -3,7 +3,7 @@
 set(installed ${CMAKE_INSTALL_PREFIX}/share/doc/ddprun)  # file(INSTALL) adds DESTDIR
 set(folder $ENV{DESTDIR}${installed})
 set(developers "architecture|decisions")
-file(GLOB pictures ${source}/docs/*.png)
+file(GLOB pictures ${source}/docs/*.png ${source}/docs/*.svg)
 file(INSTALL ${pictures} DESTINATION ${installed})
 file(GLOB pages ${source}/docs/*.md ${source}/README.md ${source}/CHANGELOG.md ${source}/SUPPORT.md)
 list(FILTER pages EXCLUDE REGEX "/(${developers})\\.md$")
