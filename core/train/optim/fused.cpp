@@ -39,9 +39,6 @@ class FusedSgd final : public optim::SGD, public FusedOptimizer {
  public:
   using SGD::SGD;
 
-  void skip_where(const torch::Tensor& overflow) override { skip_ = overflow; }
-  void flush() override {}
-
   torch::Tensor step(LossClosure closure) override {
     const torch::Tensor loss = closure ? closure() : torch::Tensor();
     const torch::NoGradGuard no_grad;
@@ -84,16 +81,12 @@ class FusedSgd final : public optim::SGD, public FusedOptimizer {
     at::_fused_sgd_(lists.parameters, lists.gradients, lists.momenta, options.weight_decay(), options.momentum(),
                     options.lr(), options.dampening(), options.nesterov(), maximize, is_first_step, {}, skip_);
   }
-
-  std::optional<torch::Tensor> skip_;
 };
 
 template <class Base, class Options, class State>
 class FusedAdam final : public Base, public FusedOptimizer {
  public:
   using Base::Base;
-
-  void skip_where(const torch::Tensor& overflow) override { skip_ = overflow; }
 
   void flush() override {
     if (counts_.empty()) return;
@@ -118,10 +111,11 @@ class FusedAdam final : public Base, public FusedOptimizer {
         lists.means.push_back(state.exp_avg());
         lists.squares.push_back(state.exp_avg_sq());
         if (skip_) {
-          lists.steps.push_back(count_on_device(parameter, state));
+          // Only the device knows how many steps were not skipped.
+          lists.steps.push_back(count_in(counts_, parameter.unsafeGetTensorImpl(), state.step(), parameter.device()));
         } else {
           state.step(state.step() + 1);
-          lists.steps.push_back(lists.counter(state.step(), parameter.device()));
+          lists.steps.push_back(count_in(lists.counts, state.step(), state.step(), parameter.device()));
         }
       });
       update(lists, static_cast<const Options&>(group.options()));
@@ -132,24 +126,14 @@ class FusedAdam final : public Base, public FusedOptimizer {
  private:
   struct Lists {
     std::vector<torch::Tensor> parameters, gradients, means, squares, steps;
-    std::map<int64_t, torch::Tensor> counters;
-
-    // The kernel needs a parameter's number of steps as a tensor; usually it is the same for all.
-    torch::Tensor counter(int64_t step, torch::Device device) {
-      torch::Tensor& counter = counters[step];
-      if (!counter.defined()) counter = count_of(step, device);
-      return counter;
-    }
+    std::map<int64_t, torch::Tensor> counts;  // by number of steps, which usually is the same for all
   };
 
-  static torch::Tensor count_of(int64_t steps, torch::Device device) {
-    return torch::full({}, static_cast<double>(steps), torch::TensorOptions(device).dtype(torch::kFloat32));
-  }
-
-  // If steps may be skipped, only the device knows their number.
-  torch::Tensor count_on_device(const torch::Tensor& parameter, const State& state) {
-    torch::Tensor& count = counts_[parameter.unsafeGetTensorImpl()];
-    if (!count.defined()) count = count_of(state.step(), parameter.device());
+  // A number of steps as a tensor, as the kernel needs it. The first call for a key makes it.
+  static torch::Tensor count_in(auto& counts, auto key, int64_t steps, torch::Device device) {
+    torch::Tensor& count = counts[key];
+    const auto options = torch::TensorOptions(device).dtype(torch::kFloat32);
+    if (!count.defined()) count = torch::full({}, static_cast<double>(steps), options);
     return count;
   }
 
@@ -170,7 +154,6 @@ class FusedAdam final : public Base, public FusedOptimizer {
     if (skip_) at::_foreach_add_(lists.steps, *skip_, -1);
   }
 
-  std::optional<torch::Tensor> skip_;
   std::map<void*, torch::Tensor> counts_;  // by parameter, like its state
 };
 

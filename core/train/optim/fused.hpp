@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace ddprun::train {
@@ -14,9 +15,12 @@ class FusedOptimizer {
   virtual ~FusedOptimizer() = default;
   // If this number (float32, no dimensions, on the parameters' device) is 1, the next step changes nothing. After the
   // first call, call it before each step: from then on, steps are counted on the device.
-  virtual void skip_where(const torch::Tensor& overflow) = 0;
+  void skip_where(const torch::Tensor& overflow) { skip_ = overflow; }
   // Waits for the device and writes the number of steps into the optimizer's state. Call it before the state is saved.
-  virtual void flush() = 0;
+  virtual void flush() {}
+
+ protected:
+  std::optional<torch::Tensor> skip_;
 };
 
 // Options, state and serialization are those of LibTorch's classes; options.amsgrad is ignored. Parameters without a
