@@ -54,17 +54,17 @@ Error current_error() {
 std::string text_from_subprocess(const std::function<std::string()>& work, std::optional<std::chrono::seconds> limit) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(ExitCode::failure, std::string("no pipe: ") + std::strerror(errno));
+  const UniqueFd out(ends[0]);
+  UniqueFd in(ends[1]);
   const pid_t child = ::fork();
-  const int error = errno;
+  if (child < 0) throw Error(ExitCode::failure, std::string("cannot fork: ") + std::strerror(errno));
   if (child == 0) {
     if (limit) ::alarm(static_cast<unsigned>(limit->count()));
-    answer(ends[1], work);
+    answer(in.get(), work);
   }
-  ::close(ends[1]);
+  in.reset();
   std::string bytes;
-  if (child > 0) read_all(ends[0], bytes);
-  ::close(ends[0]);
-  if (child < 0) throw Error(ExitCode::failure, std::string("cannot fork: ") + std::strerror(error));
+  read_all(out.get(), bytes);
   const int status = wait_for_child(child);
   ExitCode code = ExitCode::ok;
   if (limit && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {

@@ -1,7 +1,6 @@
 #include "comm/plugin_backend.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "comm/plugin_handle.hpp"
 #include "ddprun/plugin/detail/comm_convert.hpp"

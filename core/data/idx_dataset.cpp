@@ -41,9 +41,9 @@ SplitFiles read_split(const Source& source, const std::string& split) {
   const int64_t images = files.images.header.extents[0];
   const int64_t labels = files.labels.header.extents[0];
   if (images != labels) {
-    throw InvalidDataset("root", files.labels.path + ": offset 4: " + std::to_string(labels) +
-                                     (labels == 1 ? " label" : " labels") + " for the " + std::to_string(images) +
-                                     (images == 1 ? " image" : " images") + " in " + files.images.path);
+    fail_at(files.labels.path, 4,
+            std::to_string(labels) + (labels == 1 ? " label" : " labels") + " for the " + std::to_string(images) +
+                (images == 1 ? " image" : " images") + " in " + files.images.path);
   }
   return files;
 }
@@ -53,10 +53,9 @@ void check_labels(const IdxFile& file, std::size_t classes) {
   const auto wrong = std::find_if(labels.begin(), labels.end(), [&](uint8_t label) { return label >= classes; });
   if (wrong == labels.end()) return;
   const auto offset = file.header.bytes + static_cast<std::size_t>(wrong - labels.begin());
-  throw InvalidDataset("root",
-                       file.path + ": offset " + std::to_string(offset) + ": label " + std::to_string(*wrong) +
-                           " in a data set of " + std::to_string(classes) +
-                           (classes == 1 ? " class (0)" : " classes (0 to " + std::to_string(classes - 1) + ")"));
+  fail_at(file.path, offset,
+          "label " + std::to_string(*wrong) + " in a data set of " + std::to_string(classes) +
+              (classes == 1 ? " class (0)" : " classes (0 to " + std::to_string(classes - 1) + ")"));
 }
 
 void check_same_shape(const IdxFile& train, const IdxFile& test) {
@@ -64,9 +63,9 @@ void check_same_shape(const IdxFile& train, const IdxFile& test) {
     const int64_t train_extent = train.header.extents[i];
     const int64_t test_extent = test.header.extents[i];
     if (train_extent == test_extent) continue;
-    throw InvalidDataset("root", test.path + ": offset " + std::to_string(4 + 4 * i) + ": images with " +
-                                     std::to_string(test_extent) + (i == 1 ? " rows" : " columns") + ", where " +
-                                     train.path + " has " + std::to_string(train_extent));
+    fail_at(test.path, 4 + 4 * i,
+            "images with " + std::to_string(test_extent) + (i == 1 ? " rows" : " columns") + ", where " + train.path +
+                " has " + std::to_string(train_extent));
   }
 }
 

@@ -48,12 +48,11 @@ const char* name_of(Kind kind) {
 }
 
 std::optional<File> parse(const fs::path& path) {
-  const std::string file = path.filename().string();
   if (path.extension() != kSuffix) return std::nullopt;
+  const std::string name = path.stem().string();
   for (const Kind kind : kKinds) {
     const std::string prefix = prefix_of(kind);
-    const std::string name = path.stem().string();
-    if (file.starts_with(prefix) && name.size() > prefix.size()) return File{kind, name.substr(prefix.size()), path};
+    if (name.starts_with(prefix) && name.size() > prefix.size()) return File{kind, name.substr(prefix.size()), path};
   }
   return std::nullopt;
 }

@@ -109,12 +109,8 @@ std::vector<TensorBatch> micro_batches(const TensorBatch& batch, int64_t count) 
   int64_t begin = 0;
   for (int64_t part = 0; part < parts; ++part) {
     const int64_t size = batch.size / parts + (part < batch.size % parts ? 1 : 0);
-    TensorBatch micro;
-    micro.input = batch.input.narrow(0, begin, size);
-    micro.target = batch.target.narrow(0, begin, size);
-    micro.size = size;
-    micro.weight = batch.weight * static_cast<double>(size) / static_cast<double>(batch.size);
-    cut.push_back(std::move(micro));
+    const double weight = batch.weight * static_cast<double>(size) / static_cast<double>(batch.size);
+    cut.push_back({batch.input.narrow(0, begin, size), batch.target.narrow(0, begin, size), size, weight});
     begin += size;
   }
   return cut;
@@ -134,14 +130,12 @@ DataLoader::DataLoader(const Dataset& dataset, SamplerOf sampler_of, int64_t bat
 DataLoader::DataLoader(DataLoader&&) noexcept = default;
 DataLoader::~DataLoader() = default;
 
-int64_t DataLoader::samples_of(int rank, int64_t step) const {
-  return std::clamp<int64_t>(sampler_->size(rank) - step * batch_size_, 0, batch_size_);
-}
-
 // Of every rank.
 std::vector<int64_t> DataLoader::sizes(int64_t step) const {
   std::vector<int64_t> sizes;
-  for (int rank = 0; rank < ranks_.world; ++rank) sizes.push_back(samples_of(rank, step));
+  for (int rank = 0; rank < ranks_.world; ++rank) {
+    sizes.push_back(std::clamp<int64_t>(sampler_->size(rank) - step * batch_size_, 0, batch_size_));
+  }
   if (batch_weights_.empty()) return sizes;
   return data::apportion(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}), batch_weights_);
 }

@@ -98,7 +98,6 @@ class DataLoader {
  private:
   bool load(TensorBatch& batch);
   std::optional<TensorBatch> fetch();
-  int64_t samples_of(int rank, int64_t step) const;
   std::vector<int64_t> sizes(int64_t step) const;
   data::Batches batches(int64_t epoch) const;
 

@@ -1,7 +1,6 @@
 #include "train/tensor/weights.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <set>
 #include <vector>
@@ -54,7 +53,6 @@ const std::string kWrapped = "module.";              // the prefix that Distribu
 // The differences between the file and the module's state, one phrase each.
 struct Differences {
   std::vector<std::string> missing, other, foreign;
-  bool none() const { return missing.empty() && other.empty() && foreign.empty(); }
 };
 
 bool may_be_missing(const std::string& name) {
@@ -125,14 +123,14 @@ std::map<std::string, torch::Tensor> tensors_of(const torch::nn::Module& module,
 
 void require_weights(const torch::nn::Module& module, const checkpoint::File& file, const std::string& others) {
   const std::vector<NamedTensor> wanted = state(module);
-  const Differences found = differences(wanted, file, others);
-  if (found.none()) return;
+  const std::string found = describe(differences(wanted, file, others));
+  if (found.empty()) return;
   if (wrapped(wanted, file)) {
     throw Error(ExitCode::usage, file.path + ": every name begins with \"" + kWrapped +
                                      "\": these are the weights of a DistributedDataParallel; save model.module's "
                                      "state_dict instead");
   }
-  throw Error(ExitCode::usage, file.path + ": these are not the weights of this model: " + describe(found));
+  throw Error(ExitCode::usage, file.path + ": these are not the weights of this model: " + found);
 }
 
 void copy_weights(const torch::nn::Module& module, const checkpoint::File& file) {
