@@ -23,12 +23,6 @@ constexpr milliseconds kReport{1000};  // node 0 may get progress from many node
 constexpr milliseconds kAgeHere{25}, kAgeOfOthers{1200};
 constexpr std::size_t kLongestText = 1 << 16;  // for example of a rank's failure
 
-ByteWriter message(Message kind) {
-  ByteWriter writer;
-  writer.number(static_cast<uint64_t>(kind));
-  return writer;
-}
-
 // What is sent of each.
 auto fields(NodeInfo& info) {
   return std::tie(info.host, info.nproc, info.program_port);
@@ -78,27 +72,28 @@ JobLink::JobLink(const StoreAddress& address, int node, int nodes, NodeInfo info
       connection_(std::make_unique<Connection>(address, Clock::now() + timeout)),
       states_(static_cast<std::size_t>(nodes)),
       stalls_(kAgeOfOthers) {
-  connection_->send(request(Request::join)
-                        .number(static_cast<uint64_t>(node))
-                        .number(static_cast<uint64_t>(nodes))
-                        .number(static_cast<uint64_t>(timeout.count()))
+  connection_->send(ByteWriter()
+                        .number(Request::join)
+                        .number(node)
+                        .number(nodes)
+                        .number(timeout.count())
                         .text(ByteWriter().fields(fields(info)).bytes()));
   const std::string payload = connection_->receive(Clock::now() + timeout + kAnswer);
   ByteReader reader(payload);
-  const Reply reply = reply_kind(reader);
+  const auto reply = reader.number<Reply>();
   if (reply == Reply::late) {
     throw Error(ExitCode::rendezvous, "waited " + std::to_string(timeout.count()) + " ms for all " +
                                           std::to_string(nodes) +
                                           " nodes; these --node-rank did not come: " + missing_ranks(reader));
   }
   if (reply != Reply::started) throw Error(ExitCode::rendezvous, reader.text());
-  starts_ = static_cast<int>(reader.number());
+  starts_ = reader.number<int>();
   while (!reader.empty()) ByteReader(reader.text()).fields(fields(nodes_.emplace_back()));
   last_message_ = last_poll_ = Clock::now();
 }
 
 JobLink::~JobLink() {
-  send(request(Request::leave));
+  send(ByteWriter().number(Request::leave));
 }
 
 void JobLink::disconnect() {
@@ -122,7 +117,7 @@ void JobLink::send(const ByteWriter& message) noexcept try {
 }
 
 void JobLink::publish(const ByteWriter& message) {
-  send(request(Request::event).text(message.bytes()));
+  send(ByteWriter().number(Request::event).text(message.bytes()));
 }
 
 void JobLink::turn() {
@@ -130,7 +125,7 @@ void JobLink::turn() {
   const auto now = Clock::now();
   if (now < next_ping_) return;
   next_ping_ = now + kPing;
-  send(request(Request::ping));
+  send(ByteWriter().number(Request::ping));
 }
 
 void JobLink::receive() {
@@ -140,7 +135,7 @@ void JobLink::receive() {
     while (connection_->poll(payload)) {
       last_message_ = Clock::now();
       ByteReader reader(payload);
-      const Reply reply = reply_kind(reader);
+      const auto reply = reader.number<Reply>();
       if (reply != Reply::event && reply != Reply::lost) continue;
       const std::size_t node = reader.number();
       if (reply == Reply::event) {
@@ -160,7 +155,7 @@ void JobLink::receive() {
   }
   // The network may still carry messages in the other direction. The server then need not wait for the silence of this
   // node, and its node ends as early.
-  if (silent) send(request(Request::silence));
+  if (silent) send(ByteWriter().number(Request::silence));
   disconnect();
   lose(0, silent);
 }
@@ -168,20 +163,20 @@ void JobLink::receive() {
 void JobLink::read(std::size_t from, const std::string& text) {
   Node& node = states_[from];
   ByteReader reader(text);
-  const auto kind = static_cast<Message>(reader.number());
+  const auto kind = reader.number<Message>();
   if (from == node_) {
     node.ended = node.ended || kind == Message::ended;
     return;
   }
   switch (kind) {
     case Message::failing: return note_failure();
-    case Message::stop: stop_signal_ = static_cast<int>(reader.number()); return;
+    case Message::stop: stop_signal_ = reader.number<int>(); return;
     case Message::progress:
       node.progress.clear();
       while (!reader.empty()) reader.fields(fields(node.progress.emplace_back()));
       return;
     case Message::stuck: {
-      RankProgress rank{static_cast<int>(reader.number()), "", {}};
+      RankProgress rank{reader.number<int>(), "", {}};
       reader.fields(fields(rank.progress));
       stalls_.note_hang(rank);
       stuck_.push_back(rank.rank);
@@ -228,9 +223,9 @@ std::vector<std::string> JobLink::watch(const std::vector<Progress>& own, millis
   if (now < next_watch_) return {};
   next_watch_ = now + (node_ == 0 ? interval : kReport);
   if (node_ != 0) {
-    ByteWriter writer = message(Message::progress);
+    auto writer = ByteWriter().number(Message::progress);
     for (Progress progress : own) writer.fields(fields(progress));
-    send(request(Request::report).text(writer.bytes()));
+    send(ByteWriter().number(Request::report).text(writer.bytes()));
     return {};
   }
   std::vector<RankProgress> ranks;
@@ -257,20 +252,20 @@ std::vector<RankProgress> JobLink::progress() const {
 }
 
 void JobLink::announce_failing() {
-  publish(message(Message::failing));
+  publish(ByteWriter().number(Message::failing));
 }
 
 void JobLink::announce_stop(int signal) {
-  publish(message(Message::stop).number(static_cast<uint64_t>(signal)));
+  publish(ByteWriter().number(Message::stop).number(signal));
 }
 
 void JobLink::announce_stuck(const RankProgress& rank) {
   Progress progress = rank.progress;
-  publish(message(Message::stuck).number(static_cast<uint64_t>(rank.rank)).fields(fields(progress)));
+  publish(ByteWriter().number(Message::stuck).number(rank.rank).fields(fields(progress)));
 }
 
 void JobLink::announce_ends(const std::vector<RankEnd>& ends) {
-  ByteWriter writer = message(Message::ended);
+  auto writer = ByteWriter().number(Message::ended);
   const auto now = this_time();
   for (const RankEnd& end : ends) put_end(writer, end, now);
   publish(writer);

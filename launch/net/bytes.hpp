@@ -2,7 +2,6 @@
 // struct, as std::tie() gives them, are written and read one after another.
 #pragma once
 
-#include <boost/endian/buffers.hpp>
 #include <boost/endian/conversion.hpp>
 #include <chrono>
 #include <cstdint>
@@ -15,9 +14,10 @@ namespace ddprun::launch {
 
 class ByteWriter {
  public:
-  ByteWriter& number(uint64_t value) {
-    const boost::endian::little_uint64_buf_t number(value);
-    bytes_.append(reinterpret_cast<const char*>(number.data()), sizeof number);
+  // An integer or an enum.
+  ByteWriter& number(auto value) {
+    const uint64_t little = boost::endian::native_to_little(static_cast<uint64_t>(value));
+    bytes_.append(reinterpret_cast<const char*>(&little), sizeof little);
     return *this;
   }
   ByteWriter& text(std::string_view value) {
@@ -34,11 +34,8 @@ class ByteWriter {
 
  private:
   void put(const std::string& value) { text(value); }
-  void put(std::chrono::nanoseconds value) { put(value.count()); }
-  template <typename Number>
-  void put(Number value) {
-    number(static_cast<uint64_t>(value));
-  }
+  void put(std::chrono::nanoseconds value) { number(value.count()); }
+  void put(auto value) { number(value); }
 
   std::string bytes_;
 };
@@ -48,7 +45,10 @@ class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
 
-  uint64_t number() { return boost::endian::load_little_u64(reinterpret_cast<const unsigned char*>(next(8).data())); }
+  template <typename Number = uint64_t>
+  Number number() {
+    return static_cast<Number>(boost::endian::load_little_u64(reinterpret_cast<const unsigned char*>(next(8).data())));
+  }
   std::string text() { return std::string(next(number())); }
   template <typename... Fields>
   void fields(const std::tuple<Fields&...>& all) {
@@ -58,10 +58,10 @@ class ByteReader {
 
  private:
   void take(std::string& value) { value = text(); }
-  void take(std::chrono::nanoseconds& value) { value = std::chrono::nanoseconds(static_cast<int64_t>(number())); }
+  void take(std::chrono::nanoseconds& value) { value = std::chrono::nanoseconds(number<int64_t>()); }
   template <typename Number>
   void take(Number& value) {
-    value = static_cast<Number>(number());
+    value = number<Number>();
   }
 
   std::string_view next(uint64_t size) {

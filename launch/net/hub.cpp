@@ -17,20 +17,14 @@ std::shared_ptr<const std::string> shared_frame(const ByteWriter& payload) {
   return std::make_shared<const std::string>(frame(payload.bytes()));
 }
 
-ByteWriter reply(Reply kind) {
-  ByteWriter writer;
-  writer.number(static_cast<uint64_t>(kind));
-  return writer;
-}
-
 void refuse(const Hub::ClientPtr& client, const std::string& reason) {
-  client->send(shared_frame(reply(Reply::refused).text(reason)));
+  client->send(shared_frame(ByteWriter().number(Reply::refused).text(reason)));
 }
 
 // The reply to requests that have waited too long: which of `count` numbers are not there.
 template <class IsThere>
 std::shared_ptr<const std::string> missing(uint64_t count, const IsThere& is_there) {
-  ByteWriter late = reply(Reply::late);
+  auto late = ByteWriter().number(Reply::late);
   for (uint64_t number = 0; number < count; ++number) {
     if (!is_there(number)) late.number(number);
   }
@@ -42,7 +36,7 @@ std::shared_ptr<const std::string> missing(uint64_t count, const IsThere& is_the
 void Hub::handle(const ClientPtr& client, std::string_view bytes, Clock::time_point now) {
   ByteReader reader(bytes);
   const auto deadline = [&] { return now + milliseconds(std::min(reader.number(), kMostMilliseconds)); };
-  switch (static_cast<Request>(reader.number())) {
+  switch (reader.number<Request>()) {
     case Request::exchange: return exchange({client, deadline()}, reader);
     case Request::join: {
       const uint64_t node = reader.number(), nodes = reader.number();
@@ -58,7 +52,7 @@ void Hub::handle(const ClientPtr& client, std::string_view bytes, Clock::time_po
     case Request::silence: lose(client, true); return client->close();
     case Request::ping:
       if (const auto node = node_of(client)) joined_.at(*node).time = now;
-      return client->send(shared_frame(reply(Reply::pong)));
+      return client->send(shared_frame(ByteWriter().number(Reply::pong)));
   }
   throw std::out_of_range("an unknown request");
 }
@@ -93,7 +87,7 @@ void Hub::answer() {
       ++at;
       continue;
     }
-    ByteWriter writer = reply(Reply::values);
+    auto writer = ByteWriter().number(Reply::values);
     for (uint64_t rank = 0; rank < wanted.count(); ++rank) writer.text(values_.at(wanted.key(rank)).text);
     const auto values = shared_frame(writer);
     for (const Waiter& waiter : waiting.waiters) waiter.client->send(values);
@@ -144,8 +138,7 @@ void Hub::start(Clock::time_point now) {
   joined_ = std::move(joining_);
   joining_.clear();
   broken_ = false;
-  ByteWriter writer = reply(Reply::started);
-  writer.number(starts_++);
+  auto writer = ByteWriter().number(Reply::started).number(starts_++);
   for (auto& [rank, node] : joined_) {
     node.time = now;
     writer.text(node.info);
@@ -157,7 +150,7 @@ void Hub::start(Clock::time_point now) {
 void Hub::pass_on(const ClientPtr& client, const std::string& text, bool only_node0) {
   const auto from = node_of(client);
   if (!from) throw std::out_of_range("an event of a node that has not joined");
-  const auto event = shared_frame(reply(Reply::event).number(*from).text(text));
+  const auto event = shared_frame(ByteWriter().number(Reply::event).number(*from).text(text));
   for (const auto& [rank, node] : joined_) {
     if (rank == 0 || !only_node0) node.client->send(event);
   }
@@ -172,9 +165,9 @@ void Hub::lose(const ClientPtr& client, bool silent) {
   if (!rank) return;
   joined_.erase(*rank);
   broken_ = true;
-  const auto lost = shared_frame(reply(Reply::lost).number(*rank).number(silent));
+  const auto lost = shared_frame(ByteWriter().number(Reply::lost).number(*rank).number(silent));
   for (const auto& [other, node] : joined_) node.client->send(lost);
-  const auto failed = shared_frame(reply(Reply::failed).text("lost " + client->address()));
+  const auto failed = shared_frame(ByteWriter().number(Reply::failed).text("lost " + client->address()));
   for (const auto& [wanted, waiting] : waiting_) {
     for (const Waiter& waiter : waiting.waiters) waiter.client->send(failed);
   }

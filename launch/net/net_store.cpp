@@ -31,17 +31,17 @@ class NetStore : public Store {
   std::optional<std::string> get(const std::string& key, milliseconds timeout) override {
     const std::string payload = call(exchange(timeout).number(0).text(key), timeout);
     ByteReader reader(payload);
-    if (reply_kind(reader) == Reply::late) return std::nullopt;
+    if (reader.number<Reply>() == Reply::late) return std::nullopt;
     return reader.text();
   }
 
   std::vector<std::string> allgather(const std::string& name, int rank, int size, std::string_view value,
                                      milliseconds timeout) override {
     const std::string mine = rank_key(name, static_cast<uint64_t>(rank));
-    const std::string payload = call(
-        exchange(timeout).number(1).text(mine).text(value).text(name).number(static_cast<uint64_t>(size)), timeout);
+    const std::string payload =
+        call(exchange(timeout).number(1).text(mine).text(value).text(name).number(size), timeout);
     ByteReader reader(payload);
-    if (reply_kind(reader) == Reply::late) throw_missing_ranks(name, size, timeout, missing_ranks(reader));
+    if (reader.number<Reply>() == Reply::late) throw_missing_ranks(name, size, timeout, missing_ranks(reader));
     std::vector<std::string> values;
     while (!reader.empty()) values.push_back(reader.text());
     return values;
@@ -49,14 +49,14 @@ class NetStore : public Store {
 
  private:
   static ByteWriter exchange(milliseconds timeout) {
-    return request(Request::exchange).number(static_cast<uint64_t>(std::max<int64_t>(timeout.count(), 0)));
+    return ByteWriter().number(Request::exchange).number(std::max<int64_t>(timeout.count(), 0));
   }
 
   // Sends one request and waits for its reply. Another thread uses another connection meanwhile.
   std::string call(const ByteWriter& message, milliseconds timeout) {
     std::string payload = send(message, Clock::now() + std::max(timeout, milliseconds(0)) + kAnswer);
     ByteReader reader(payload);
-    const Reply reply = reply_kind(reader);
+    const auto reply = reader.number<Reply>();
     if (reply == Reply::refused) throw Error(ExitCode::rendezvous, reader.text());
     if (reply == Reply::failed) throw Error(ExitCode::peer, reader.text() + " while this rank waited for the others");
     return payload;

@@ -47,16 +47,6 @@ inline std::string rank_key(const std::string& name, uint64_t rank) {
   return name + "/" + std::to_string(rank);
 }
 
-// The beginning of a request.
-inline ByteWriter request(Request kind) {
-  ByteWriter writer;
-  writer.number(static_cast<uint64_t>(kind));
-  return writer;
-}
-
-inline Reply reply_kind(ByteReader& reader) {
-  return static_cast<Reply>(reader.number());
-}
 // The rest of a late reply: "0, 2, 3".
 std::string missing_ranks(ByteReader& reader);
 

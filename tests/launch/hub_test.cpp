@@ -28,13 +28,14 @@ class Client : public HubClient {
 struct Joined {
   Joined() {
     for (uint64_t node = 0; node < 2; ++node) {
-      hub.handle(clients[node], request(Request::join).number(node).number(2).number(1000).text("").bytes(), now);
+      hub.handle(clients[node], ByteWriter().number(Request::join).number(node).number(2).number(1000).text("").bytes(),
+                 now);
     }
   }
   // For `duration`, one node alone sends pings.
   void only_pings_from(std::size_t node, Hub::Clock::duration duration) {
     for (const auto end = now + duration; now < end; now += 50ms) {
-      hub.handle(clients[node], request(Request::ping).bytes(), now);
+      hub.handle(clients[node], ByteWriter().number(Request::ping).bytes(), now);
       hub.sweep(now);
     }
   }
@@ -50,7 +51,7 @@ TEST_CASE("a node that is silent is lost, the one that is not stays") {
   CHECK(joined.clients[1]->closed);
   CHECK_FALSE(joined.clients[0]->closed);
   const auto is_loss = [](const std::string& frame) {
-    return frame == ByteWriter().number(static_cast<uint64_t>(Reply::lost)).number(1).number(1).bytes();
+    return frame == ByteWriter().number(Reply::lost).number(1).number(1).bytes();
   };
   CHECK(std::any_of(joined.clients[0]->frames.begin(), joined.clients[0]->frames.end(), is_loss));
 }
@@ -70,7 +71,9 @@ TEST_CASE("a pause of the server, with its machine, is no silence of the nodes")
 
 TEST_CASE("a client that joins as two nodes is refused") {
   Joined joined;
-  const auto join = [](uint64_t node) { return request(Request::join).number(node).number(2).number(1000).text(""); };
+  const auto join = [](uint64_t node) {
+    return ByteWriter().number(Request::join).number(node).number(2).number(1000).text("");
+  };
   CHECK_THROWS_AS(joined.hub.handle(joined.clients[0], join(0).bytes(), joined.now), std::out_of_range);
   CHECK_THROWS_AS(joined.hub.handle(joined.clients[0], join(1).bytes(), joined.now), std::out_of_range);
   Hub hub;

@@ -290,7 +290,7 @@ TEST_CASE("a frame of a client that has no meaning ends its connection, and no o
   const uint64_t lengths[] = {0, 1, ~uint64_t{0}};
   for (const uint64_t length : lengths) {
     Connection bad(running.address, Clock::now() + kLimit);
-    bad.send(request(Request::exchange).number(0).number(1).number(length));
+    bad.send(ByteWriter().number(Request::exchange).number(0).number(1).number(length));
     CHECK(error_of([&] { bad.receive(Clock::now() + kLimit); }).starts_with("5: "));
   }
   const UniqueFd raw = connect_to(running.server->port());
