@@ -10,10 +10,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::string key_of(const std::string& name, int rank) {
-  return name + "/" + std::to_string(rank);
-}
-
 std::chrono::milliseconds left_until(Clock::time_point deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
   return std::max(left, std::chrono::milliseconds::zero());
@@ -38,11 +34,11 @@ std::vector<std::string> Store::allgather(const std::string& name, int rank, int
                                           std::chrono::milliseconds timeout) {
   const auto begin = Clock::now();
   const auto deadline = begin + timeout;
-  set(key_of(name, rank), value);
+  set(rank_key(name, rank), value);
   std::vector<std::string> values;
   std::string missing;
   for (int peer = 0; peer < size; ++peer) {
-    const auto text = get(key_of(name, peer), missing.empty() ? left_until(deadline) : std::chrono::milliseconds(0));
+    const auto text = get(rank_key(name, peer), missing.empty() ? left_until(deadline) : std::chrono::milliseconds(0));
     if (!text) missing += (missing.empty() ? "" : ", ") + std::to_string(peer);
     values.push_back(text.value_or(""));
   }

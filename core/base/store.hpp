@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -30,6 +31,11 @@ class Store {
   std::function<std::vector<std::string>(std::string_view)> numbered_allgather(std::string name, int rank, int size,
                                                                                std::chrono::milliseconds timeout);
 };
+
+// The key of a rank's value in an allgather.
+inline std::string rank_key(const std::string& name, int64_t rank) {
+  return name + "/" + std::to_string(rank);
+}
 
 // The error of an allgather in which ranks are missing: "1, 3".
 [[noreturn]] void throw_missing_ranks(const std::string& name, int size, std::chrono::milliseconds waited,

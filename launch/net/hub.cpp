@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/store.hpp"
 #include "launch/net/bytes.hpp"
 #include "launch/net/protocol.hpp"
 
@@ -58,7 +59,7 @@ void Hub::handle(const ClientPtr& client, std::string_view bytes, Clock::time_po
 }
 
 std::string Hub::Wanted::key(uint64_t rank) const {
-  return ranks ? rank_key(name, rank) : name;
+  return ranks ? rank_key(name, static_cast<int64_t>(rank)) : name;
 }
 
 void Hub::exchange(const Waiter& waiter, ByteReader& reader) {

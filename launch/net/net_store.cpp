@@ -37,7 +37,7 @@ class NetStore : public Store {
 
   std::vector<std::string> allgather(const std::string& name, int rank, int size, std::string_view value,
                                      milliseconds timeout) override {
-    const std::string mine = rank_key(name, static_cast<uint64_t>(rank));
+    const std::string mine = rank_key(name, rank);
     const std::string payload =
         call(exchange(timeout).number(1).text(mine).text(value).text(name).number(size), timeout);
     ByteReader reader(payload);

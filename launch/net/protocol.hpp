@@ -42,11 +42,6 @@ enum class Request : uint64_t {
 // process of the job was lost meanwhile, with a text.
 enum class Reply : uint64_t { values, late, refused, failed, started, event, lost, pong };
 
-// The key of a rank's value in an allgather.
-inline std::string rank_key(const std::string& name, uint64_t rank) {
-  return name + "/" + std::to_string(rank);
-}
-
 // The rest of a late reply: "0, 2, 3".
 std::string missing_ranks(ByteReader& reader);
 
