@@ -114,8 +114,7 @@ std::string elsewhere(const RankEnd& cause, const std::vector<RankEnd>& ends) {
   }
   by_position.erase(text(cause.progress));
   std::vector<std::pair<std::string, std::vector<int>>> positions(by_position.begin(), by_position.end());
-  std::stable_sort(positions.begin(), positions.end(),
-                   [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  std::ranges::stable_sort(positions, {}, [](const auto& each) { return each.second.size(); });
   std::string line;
   for (const auto& [position, ranks] : positions) {
     const std::string verb = !line.empty() ? "" : ranks.size() == 1 ? " was" : " were";

@@ -15,12 +15,9 @@ bool same_position(const Progress& a, const Progress& b) {
 
 // The farthest collective in which a rank waits; null if none does.
 const RankProgress* farthest_waiting(const std::vector<RankProgress>& ranks) {
-  const RankProgress* farthest = nullptr;
-  for (const RankProgress& rank : ranks) {
-    if (!in_collective(rank.progress)) continue;
-    if (farthest == nullptr || rank.progress.step > farthest->progress.step) farthest = &rank;
-  }
-  return farthest;
+  const auto step = [](const RankProgress& rank) { return in_collective(rank.progress) ? rank.progress.step : -1; };
+  const auto farthest = std::ranges::max_element(ranks, {}, step);
+  return farthest == ranks.end() || !in_collective(farthest->progress) ? nullptr : &*farthest;
 }
 
 }  // namespace

@@ -21,10 +21,6 @@ namespace asio = boost::asio;
 namespace fs = std::filesystem;
 using asio::ip::tcp;
 
-bool is_ip4(const std::string& numeric) {
-  return numeric.find(':') == std::string::npos;
-}
-
 // The inode of the socket that listens on `port`: the tenth field of its line in /proc/net/tcp.
 std::string listening_inode(const char* table, int port) {
   std::ifstream lines(table);
@@ -78,11 +74,6 @@ bool is_loopback(const std::string& numeric) {
   return numeric.starts_with("127.") || numeric == "::1";
 }
 
-bool is_local(const std::string& host) {
-  const auto addresses = addresses_of(host);
-  return std::all_of(addresses.begin(), addresses.end(), is_loopback);
-}
-
 bool is_own(const std::string& numeric) {
   return interface_with(network_interfaces(), numeric) != nullptr;
 }
@@ -90,7 +81,7 @@ bool is_own(const std::string& numeric) {
 Route route_to(const std::string& host) {
   auto addresses = addresses_of(host);
   // IPv4 first, so that hosts with and without IPv6 choose the same family.
-  std::stable_partition(addresses.begin(), addresses.end(), is_ip4);
+  std::ranges::stable_partition(addresses, [](const std::string& each) { return each.find(':') == each.npos; });
   asio::io_context context;
   boost::system::error_code error;
   Route loopback;

@@ -13,9 +13,6 @@ std::vector<std::string> addresses_of(const std::string& host);
 
 // numeric: a numeric address.
 bool is_loopback(const std::string& numeric);
-// Whether all addresses of this name are loopback addresses, so that only processes of this host can reach it. Throws
-// as addresses_of().
-bool is_local(const std::string& host);
 
 bool is_own(const std::string& numeric);  // whether an interface of this host has the address
 

@@ -31,10 +31,9 @@ std::string Greeting::proof(std::string_view role) const {
   std::string message(role);
   message.append(is_client ? nonce_ : other_nonce_).append(is_client ? other_nonce_ : nonce_);
   std::string result(kProofBytes, '\0');
-  unsigned length = 0;
   HMAC(EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()),
        reinterpret_cast<const unsigned char*>(message.data()), message.size(),
-       reinterpret_cast<unsigned char*>(result.data()), &length);
+       reinterpret_cast<unsigned char*>(result.data()), nullptr);
   return result;
 }
 
