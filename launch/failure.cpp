@@ -1,8 +1,5 @@
 #include "launch/failure.hpp"
 
-#include <sys/types.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
-#include <exception>
 #include <optional>
 #include <string>
 #include <tuple>

@@ -8,7 +8,6 @@
 #include <limits>
 #include <string_view>
 #include <tuple>
-#include <vector>
 
 #include "base/log.hpp"
 #include "base/text.hpp"

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <openssl/rand.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <boost/algorithm/hex.hpp>
 #include <cerrno>
