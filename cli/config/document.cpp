@@ -118,8 +118,10 @@ void Document::apply(const std::string& override, const std::string& typed, int6
     return errors_.add(location, "no value; write \"\" for an empty string");
   }
   const bool is_option = key->path != name;
+  Experiment any;
+  const bool takes_string = !is_option && std::holds_alternative<std::string*>(key->member(any));
   try {
-    parsed_.push_back(parse_value(value, location.where, !is_option && key->takes_string()));
+    parsed_.push_back(parse_value(value, location.where, takes_string));
   } catch (const toml::parse_error& error) {
     return errors_.add(location, one_line(std::string(error.description())));
   }

@@ -14,9 +14,6 @@
 
 namespace ddprun::config {
 
-// `exp.toml:12:9: comm.algorithm = "rign": what`
-std::string error_line(const Location& location, const std::string& key, const std::string& what);
-
 // Collects the errors of one load(), so that all are reported together, in the order of the file.
 class Errors {
  public:
@@ -30,11 +27,7 @@ class Errors {
   void raise() const;
 
  private:
-  struct Line {
-    std::pair<int64_t, int64_t> order;
-    std::string text;
-  };
-  std::vector<Line> lines_;
+  std::multimap<std::pair<int64_t, int64_t>, std::string> lines_;  // by Location::order
   std::set<std::string> unsound_;
 };
 

@@ -154,8 +154,6 @@ struct Sources {
   std::string file;                           // its path, as it was passed to load()
   std::map<std::string, Location> locations;  // of all keys that are set
 
-  // Where the key is set, or the file's path for a key that is not set.
-  const std::string& where(const std::string& key) const;
   // True if the file or --set sets the key.
   bool given(const std::string& key) const { return locations.contains(key); }
   // The key's location, or null if it is not set.
@@ -231,11 +229,6 @@ Change change_of(const std::string& key);
 
 // Values and words as errors, the documentation and to_toml() show them.
 
-// The shortest decimal text that reads back as the same double; also a TOML number when finite.
-std::string number_text(double value);
-
-// Seconds as a duration: "30s", "0.5s"; reads back exactly.
-std::string duration_text(double seconds);
 // For a duration of the config, which is in seconds.
 std::chrono::milliseconds milliseconds(double seconds);
 

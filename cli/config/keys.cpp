@@ -40,11 +40,6 @@ bool is_table(const std::string& name) {
   return std::find(tables().begin(), tables().end(), name) != tables().end();
 }
 
-bool Key::takes_string() const {
-  Experiment any;
-  return std::holds_alternative<std::string*>(member(any));
-}
-
 std::string expectation(const Key& key) {
   return key.holds_options() ? "a table of strings, numbers, true and false" : ddprun::expectation(key.value);
 }

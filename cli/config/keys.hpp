@@ -32,7 +32,6 @@ struct Key {
 
   std::string table() const { return path.substr(0, path.find('.')); }
   std::string name() const { return path.substr(path.find('.') + 1); }
-  bool takes_string() const;
   bool holds_options() const { return path.ends_with(".options"); }
   // The integer that is stored for a word in place of a number, such as "auto": the one below its least.
   int64_t word_value() const { return parse_integer(value.least).value() - 1; }

@@ -1,8 +1,8 @@
-#include <algorithm>
+#include <fcntl.h>
+
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "base/file.hpp"
 #include "cli/config/document.hpp"
@@ -16,14 +16,11 @@ constexpr std::size_t max_bytes = 1 << 20;
 
 // The text of a file. Throws Error(usage) with one line if it cannot be read.
 std::string read_file(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string text(max_bytes + 1, '\0');
-  if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file.eof() && file.fail()) {
-    throw Error(ExitCode::usage, path + ": cannot be read (" + std::strerror(errno) + "); give a TOML file");
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  if (const int error = file ? read_all(file.get(), text, max_bytes + 1) : errno; error != 0) {
+    throw Error(ExitCode::usage, path + ": cannot be read (" + std::strerror(error) + "); give a TOML file");
   }
-  text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.size() > max_bytes) throw Error(ExitCode::usage, path + ": larger than 1 MiB; this is no configuration");
   return text;
 }
@@ -75,6 +72,11 @@ void find_from_config(Experiment& experiment, const Sources& sources) {
   }
 }
 
+// `exp.toml:12:9: comm.algorithm = "rign": what`
+std::string error_line(const Location& location, const std::string& key, const std::string& what) {
+  return location.where + ": " + key + (location.value.empty() ? "" : " = " + location.value) + ": " + what;
+}
+
 }  // namespace
 
 Loaded load(const std::string& path, const std::vector<std::string>& overrides, std::optional<int64_t> ranks,
@@ -108,31 +110,20 @@ void make_paths_absolute(Experiment& experiment) {
   for (const auto& [key, path] : relative_paths(experiment)) *path = fs::absolute(*path).string();
 }
 
-std::string error_line(const Location& location, const std::string& key, const std::string& what) {
-  return location.where + ": " + key + (location.value.empty() ? "" : " = " + location.value) + ": " + what;
-}
-
 void Errors::add(const Location& location, const std::string& text) {
-  lines_.push_back({location.order, location.where + ": " + text});
+  lines_.emplace(location.order, location.where + ": " + text);
 }
 
 void Errors::add_key(const Location& location, const std::string& key, const std::string& what) {
-  lines_.push_back({location.order, error_line(location, key, what)});
+  lines_.emplace(location.order, error_line(location, key, what));
   unsound_.insert(key);
 }
 
 void Errors::raise() const {
   if (lines_.empty()) return;
-  std::vector<Line> sorted = lines_;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Line& a, const Line& b) { return a.order < b.order; });
   std::string message;
-  for (const Line& line : sorted) message += (message.empty() ? "" : "\n") + line.text;
+  for (const auto& [order, line] : lines_) message += (message.empty() ? "" : "\n") + line;
   throw Error(ExitCode::usage, message);
-}
-
-const std::string& Sources::where(const std::string& key) const {
-  const Location* location = find(key);
-  return location == nullptr ? file : location->where;
 }
 
 const Location* Sources::find(const std::string& key) const {

@@ -4,24 +4,26 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <sstream>
 #include <utility>
+
+#include "base/text.hpp"
 
 namespace ddprun::config {
 namespace {
 
-template <typename... Format>
-std::string shortest(double value, Format... format) {
+// Seconds as a duration: "30s", "0.5s"; reads back exactly.
+std::string duration_text(double seconds) {
   char buffer[512];  // the longest fixed notation of a double has 1 + 308 + 1 digits, or 2 + 324 + 16
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, format...).ptr;
-  return {buffer, end};
+  return std::string(buffer, std::to_chars(buffer, std::end(buffer), seconds, std::chars_format::fixed).ptr) + "s";
 }
 
 // As a plugin gets it: "3", "0.5", "true", or the string itself. Nothing for a list, a table and a date.
 std::optional<std::string> scalar_text(const toml::node& node) {
   if (const auto truth = node.value_exact<bool>()) return *truth ? "true" : "false";
   if (const auto integer = node.value_exact<int64_t>()) return std::to_string(*integer);
-  if (const auto number = node.value_exact<double>()) return number_text(*number);
+  if (const auto number = node.value_exact<double>()) return exact_text(*number);
   return node.value_exact<std::string>();
 }
 
@@ -72,10 +74,7 @@ struct Reader {
   std::string text() const { return *scalar_text(node); }
 
   void operator()(bool* member) const { *member = *parse_flag(text()); }
-  void operator()(int64_t* member) const {
-    const auto number = parse_integer(text());
-    *member = number ? *number : key.word_value();
-  }
+  void operator()(int64_t* member) const { *member = parse_integer(text()).value_or(key.word_value()); }
   void operator()(double* member) const {
     if (key.value.type == DDPRUN_OPTION_DURATION) {
       *member = std::chrono::duration<double>(*parse_duration(text())).count();
@@ -103,7 +102,7 @@ struct Writer {
   }
   std::string operator()(const double* member) const {
     if (key.value.type == DDPRUN_OPTION_PART && *member >= 1) return std::to_string(static_cast<int64_t>(*member));
-    return key.value.type == DDPRUN_OPTION_DURATION ? quoted(duration_text(*member)) : number_text(*member);
+    return key.value.type == DDPRUN_OPTION_DURATION ? quoted(duration_text(*member)) : exact_text(*member);
   }
   std::string operator()(const std::string* member) const { return quoted(*member); }
   std::string operator()(const std::optional<int64_t>* member) const {
@@ -157,7 +156,7 @@ std::string node_text(const toml::node& node) {
     for (const toml::node& element : *list) out << std::exchange(before, ", ") << node_text(element);
     out << (list->empty() ? "[]" : "]");
   } else if (const auto number = node.value_exact<double>()) {
-    const std::string text = number_text(*number);  // toml++ would write 0.1 with 17 digits
+    const std::string text = exact_text(*number);  // toml++ would write 0.1 with 17 digits
     const bool looks_whole = text.find_first_not_of("-0123456789") == std::string::npos;
     out << text << (looks_whole ? ".0" : "");
   } else {
@@ -166,14 +165,6 @@ std::string node_text(const toml::node& node) {
     });
   }
   return out.str().size() <= longest_text ? out.str() : "a long text";
-}
-
-std::string number_text(double value) {
-  return shortest(value);
-}
-
-std::string duration_text(double seconds) {
-  return shortest(seconds, std::chars_format::fixed) + "s";
 }
 
 std::chrono::milliseconds milliseconds(double seconds) {

@@ -58,7 +58,7 @@ bool collect_options(Errors& errors, const std::string& key, const Table& table,
 // the location. Otherwise the location is model.name.
 std::string model_error(const config::Sources& sources, const std::string& reason) {
   const std::string option = reason.substr(0, reason.find_first_of(": "));
-  if (sources.given(option)) return sources.where(option) + ": " + reason;
+  if (const config::Location* given = sources.find(option)) return given->where + ": " + reason;
   return config::error(sources, "model.name", reason);
 }
 

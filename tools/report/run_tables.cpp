@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/text.hpp"
 #include "cli/config/experiment.hpp"
 #include "cli/console/table.hpp"
 #include "tools/lib/statistics.hpp"
@@ -108,7 +109,7 @@ const std::vector<std::pair<const char*, std::string (*)(const Experiment&)>> kS
     {"optimizer", [](const Experiment& e) { return e.optimizer.name; }},
     {"learning rate",
      [](const Experiment& e) {
-       return config::number_text(e.optimizer.lr) + (e.optimizer.scale_lr == "world" ? " x ranks" : "");
+       return exact_text(e.optimizer.lr) + (e.optimizer.scale_lr == "world" ? " x ranks" : "");
      }},
     {"mixed precision", [](const Experiment& e) { return e.train.amp; }}};
 

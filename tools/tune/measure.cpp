@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "cli/config/experiment.hpp"
+#include "base/text.hpp"
 #include "cli/console/table.hpp"
 #include "comm/declared.hpp"
 #include "ddprun/plugin/words.hpp"
@@ -98,7 +98,7 @@ class Measurer {
   // Each gradient has a bucket of its own, so that the trace has their order, sizes and times.
   void record_gradients() {
     announce(request_, "a run with a bucket for each gradient");
-    const std::string tiny = config::number_text(kTinyBucket);
+    const std::string tiny = exact_text(kTinyBucket);
     const std::string dir = traced_run("gradients", {"strategy.bucket_cap_mb=" + tiny, "strategy.compression=none"});
     predict::Recording recording = predict::read_recording(dir);
     result_.name = recording.name;

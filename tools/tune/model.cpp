@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <set>
 #include <tuple>
 
+#include "base/text.hpp"
 #include "cli/config/experiment.hpp"
 #include "comm/bucket_plan.hpp"
 #include "tools/lib/statistics.hpp"
@@ -134,10 +134,9 @@ std::vector<Change> changes(const Settings& from, const Settings& to) {
   const auto add = [&](const char* table, const char* key, const auto& before, const auto& after, auto&& text) {
     if (before != after) changes.push_back({table, key, text(after)});
   };
-  const auto number = config::number_text;
   add("comm", "backend", from.backend, to.backend, config::quoted);
   add("comm", "algorithm", from.algorithm, to.algorithm, config::quoted);
-  add("strategy", "bucket_cap_mb", from.bucket_cap_mb, to.bucket_cap_mb, number);
+  add("strategy", "bucket_cap_mb", from.bucket_cap_mb, to.bucket_cap_mb, exact_text);
   add("strategy", "compression", from.compression, to.compression, config::quoted);
   return changes;
 }

@@ -38,7 +38,7 @@ TEST_CASE("options are set one by one, or all at once") {
         config::Options{{"a", "1"}, {"b", "3"}, {"c-d", "x"}});
   CHECK(load_text(file, {"comm.options.b=3", "comm.options={z = true}"}).experiment.comm.options ==
         config::Options{{"z", "true"}});
-  CHECK(load_text(file, {"comm.options={z = true}"}).sources.where("comm.options.z") ==
+  CHECK(load_text(file, {"comm.options={z = true}"}).sources.find("comm.options.z")->where ==
         "--set comm.options={z = true}");
 }
 
