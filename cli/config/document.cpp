@@ -72,7 +72,6 @@ Document::Document(const std::string& text, const std::string& path, Errors& err
 
 Location Document::location_in_file(const toml::source_region& source) const {
   return {.where = path_ + ":" + std::to_string(source.begin.line) + ":" + std::to_string(source.begin.column),
-          .value = "",
           .order = {source.begin.line, source.begin.column}};
 }
 
@@ -106,7 +105,7 @@ void Document::put(const std::string& full_name, Written written, const Location
 }
 
 void Document::apply(const std::string& override, const std::string& typed, int64_t index) {
-  const Location location{.where = typed, .value = "", .order = {after_the_file, index}};
+  const Location location{.where = typed, .order = {after_the_file, index}};
   const auto equals = override.find('=');
   if (equals == std::string::npos || has_control(override)) {
     return errors_.add(location, "expected table.key=value on one line, as in --set launch.nproc=2");
@@ -129,17 +128,14 @@ void Document::apply(const std::string& override, const std::string& typed, int6
   if (is_option) {
     put(name, {key, name.substr(key->path.size() + 1), &node, {}}, &location);
   } else {
-    remove_alternative(*key);
+    // train.epochs and train.steps are alternatives. One on the command line replaces the other of the file, which
+    // could not be unset otherwise.
+    const bool is_one = name == "train.epochs" || name == "train.steps";
+    const auto other = written_.find(name == "train.epochs" ? "train.steps" : "train.epochs");
+    if (is_one && other != written_.end() && other->second.location.order.first != after_the_file)
+      written_.erase(other);
     set(*key, node, &location);
   }
-}
-
-// train.epochs and train.steps are alternatives. One on the command line replaces the other of the file, which could
-// not be unset otherwise.
-void Document::remove_alternative(const Key& key) {
-  if (key.path != "train.epochs" && key.path != "train.steps") return;
-  const auto other = written_.find(key.path == "train.epochs" ? "train.steps" : "train.epochs");
-  if (other != written_.end() && other->second.location.order.first != after_the_file) written_.erase(other);
 }
 
 }  // namespace ddprun::config

@@ -59,7 +59,6 @@ class Document {
   // `overriding`: the location of the override that the node comes from; null: the node is from the file.
   void set(const Key& key, const toml::node& node, const Location* overriding);
   void put(const std::string& full_name, Written written, const Location* overriding);
-  void remove_alternative(const Key& key);
   Location location_in_file(const toml::source_region& source) const;
 
   std::string path_;

@@ -140,8 +140,8 @@ struct Experiment {
 
 // Where a value is set.
 struct Location {
-  std::string where;  // "exp.toml:12:9", "--set comm.algorithm=rign", or as Typed has it
-  std::string value;  // as TOML: "\"rign\""; a table or a long list is abbreviated
+  std::string where;    // "exp.toml:12:9", "--set comm.algorithm=rign", or as Typed has it
+  std::string value{};  // as TOML: "\"rign\""; a table or a long list is abbreviated
   // sort key of locations: line and column in the file, then the overrides in order
   std::pair<int64_t, int64_t> order{0, 0};
 

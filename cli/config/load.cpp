@@ -36,7 +36,7 @@ void read_all(const Document& document, Loaded& loaded, Errors& errors) {
 void check_missing(const Sources& sources, Errors& errors) {
   for (const Key& key : keys()) {
     if (key.example.empty() || sources.given(key.path) || !errors.sound(key.table())) continue;
-    errors.add_key({.where = sources.file, .value = ""}, key.path,
+    errors.add_key({.where = sources.file}, key.path,
                    "missing; give it under [" + key.table() + "], as in " + key.example);
   }
 }
@@ -133,7 +133,7 @@ const Location* Sources::find(const std::string& key) const {
 
 Location location_of(const Sources& sources, const std::string& key) {
   if (const Location* location = sources.find(key)) return *location;
-  Location location{.where = sources.file, .value = "", .order = {0, 0}};
+  Location location{.where = sources.file};
   if (const Key* known = find_key(key); known != nullptr && !known->holds_options() && !known->computed_default) {
     Experiment defaults;
     location.value = value_text(*known, defaults) + " (the default)";

@@ -124,21 +124,17 @@ struct Writer {
 
 constexpr std::size_t longest_text = 80;
 
-// Returns the error, or "".
-std::string read_option(const toml::node& node, std::string& value) {
-  const auto text = scalar_text(node);
-  if (!text) return "expected a string, a number, true or false";
-  if (text->find('\0') != std::string::npos) return "expected a string without the character 0";
-  value = *text;
-  return "";
-}
-
 }  // namespace
 
 std::string read_value(const Written& written, Experiment& experiment) {
   const Key& key = *written.key;
-  if (written.option)
-    return read_option(*written.value, (*std::get<Options*>(key.member(experiment)))[*written.option]);
+  if (written.option) {
+    const auto text = scalar_text(*written.value);
+    if (!text) return "expected a string, a number, true or false";
+    if (text->find('\0') != std::string::npos) return "expected a string without the character 0";
+    (*std::get<Options*>(key.member(experiment)))[*written.option] = *text;
+    return "";
+  }
   const std::string wrong = node_error(key, *written.value);
   if (wrong.empty()) std::visit(Reader{key, *written.value}, key.member(experiment));
   return wrong;
