@@ -26,14 +26,12 @@ inline CLI::Option* add_repeated(CLI::App& to, const std::string& name, std::vec
   return to.add_option(name, values, help)->type_name(type)->expected(1)->allow_extra_args(false)->take_all();
 }
 
-// "KEY = VALUE" as "KEY=VALUE".
-inline std::string without_blanks(const std::string& text) {
-  return std::regex_replace(text, std::regex(R"(^\s*([^=]*?)\s*=\s*)"), "$1=");
-}
-
 // As add_repeated(), of arguments that are KEY=VALUE, with or without blanks around the '='.
 inline CLI::Option* add_key_values(CLI::App& to, const std::string& name, std::vector<std::string>& values,
                                    const std::string& type, const std::string& help) {
+  const auto without_blanks = [](const std::string& text) {
+    return std::regex_replace(text, std::regex(R"(^\s*([^=]*?)\s*=\s*)"), "$1=");
+  };
   return add_repeated(to, name, values, type, help)->transform(without_blanks);
 }
 

@@ -41,25 +41,18 @@ std::string find_program(const std::string& name) {
   return "";
 }
 
-namespace {
-
-// A disk may be full. Output that an earlier flush could not write has left the error of the stream.
-void flush_stdout() {
-  std::cout.flush();
-  const bool flushed = std::fflush(stdout) == 0;
-  if (flushed && std::ferror(stdout) == 0) return;
-  throw Error(ExitCode::failure, std::string("cannot write the output to stdout") +
-                                     (flushed ? "" : std::string(": ") + std::strerror(errno)));
-}
-
-}  // namespace
-
 int run_program(const std::function<ExitCode()>& body) {
   ::signal(SIGUSR2, SIG_IGN);  // until a rank or the launcher handles it
   ExitCode code = ExitCode::ok;
   try {
     code = body();
-    flush_stdout();
+    std::cout.flush();
+    const bool flushed = std::fflush(stdout) == 0;
+    // A disk may be full. Output that an earlier flush could not write has left the error of the stream.
+    if (!flushed || std::ferror(stdout) != 0) {
+      throw Error(ExitCode::failure, std::string("cannot write the output to stdout") +
+                                         (flushed ? "" : std::string(": ") + std::strerror(errno)));
+    }
   } catch (...) {
     const Error error = current_error();
     code = launch::report_failure(error.code(), error.what());

@@ -2,10 +2,10 @@
 // exit code.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ddprun/error.hpp"
@@ -21,28 +21,23 @@ std::vector<std::string> program_folders();
 std::string find_program(const std::string& name);
 
 // What each of ddprun's own tools does, for its help and for that of `ddprun`, which then need not start the tools.
-struct OwnTool {
-  std::string_view name;
-  std::string_view about;
-};
-
-inline constexpr std::array kOwnTools{
-    OwnTool{"bench", "Measure collectives, and compare backends and algorithms."},
-    OwnTool{"compare", "Compare training runs: how fast, how sure, and whether they learn the same."},
-    OwnTool{"completion", "Print a completion for bash, zsh or fish."},
-    OwnTool{"conformance", "Test a plugin against its contract."},
-    OwnTool{"data", "Download data sets, and show their content."},
-    OwnTool{"doctor", "Examine this host: plugins, cores, memory, GPUs, network and limits."},
-    OwnTool{"new", "Write the project of a new plugin that builds, passes its conformance suite and trains."},
-    OwnTool{"predict", "Predict the speed on more hosts, from a run and measured links."},
-    OwnTool{"report", "Write a page with charts of runs or benchmarks, or the records of a run as CSV."},
-    OwnTool{"tune", "Choose algorithm, bucket sizes and compression for an experiment, and verify them."},
+inline constexpr std::pair<std::string_view, std::string_view> kOwnTools[] = {
+    {"bench", "Measure collectives, and compare backends and algorithms."},
+    {"compare", "Compare training runs: how fast, how sure, and whether they learn the same."},
+    {"completion", "Print a completion for bash, zsh or fish."},
+    {"conformance", "Test a plugin against its contract."},
+    {"data", "Download data sets, and show their content."},
+    {"doctor", "Examine this host: plugins, cores, memory, GPUs, network and limits."},
+    {"new", "Write the project of a new plugin that builds, passes its conformance suite and trains."},
+    {"predict", "Predict the speed on more hosts, from a run and measured links."},
+    {"report", "Write a page with charts of runs or benchmarks, or the records of a run as CSV."},
+    {"tune", "Choose algorithm, bucket sizes and compression for an experiment, and verify them."},
 };
 
 // "" for a tool of somebody else.
 constexpr std::string_view about_tool(std::string_view name) {
-  for (const OwnTool& tool : kOwnTools) {
-    if (tool.name == name) return tool.about;
+  for (const auto& [tool, about] : kOwnTools) {
+    if (tool == name) return about;
   }
   return "";
 }

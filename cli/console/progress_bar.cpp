@@ -19,14 +19,6 @@ constexpr auto kRedraw = std::chrono::milliseconds(100);
 constexpr int kWidest = 40;  // of the bar itself
 constexpr int kNarrowest = 10;
 
-std::string bar(int width, int64_t step, int64_t steps) {
-  const int64_t filled = steps > 0 ? std::clamp<int64_t>(width * step / steps, 0, width) : 0;
-  std::string text(static_cast<size_t>(filled), '=');
-  if (filled > 0 && filled < width) text.back() = '>';
-  text.resize(static_cast<size_t>(width), ' ');
-  return text;
-}
-
 }  // namespace
 
 int terminal_columns() {
@@ -44,8 +36,11 @@ void ProgressBar::show(std::string_view before, int64_t done, int64_t total, std
   drawn_ = now;
   // The last column stays empty, because writing there wraps the line on some terminals; the brackets need two.
   const int columns = columns_ - 1 - 2 - static_cast<int>(before.size() + after.size());
-  const std::string drawing = bar(std::clamp(columns, kNarrowest, kWidest), done, total);
-  const std::string frame = fmt::format("{}[{}]{}", before, drawing, after);
+  const int width = std::clamp(columns, kNarrowest, kWidest);
+  const int64_t filled = total > 0 ? std::clamp<int64_t>(width * done / total, 0, width) : 0;
+  std::string drawn(static_cast<size_t>(filled), '=');
+  if (filled > 0 && filled < width) drawn.back() = '>';
+  const std::string frame = fmt::format("{}[{:<{}}]{}", before, drawn, width, after);
   log::draw_status(fd_, std::string_view(frame).substr(0, static_cast<size_t>(columns_ - 1)));
 }
 

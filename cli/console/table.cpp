@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <numeric>
 #include <sstream>
 #include <stdexcept>
@@ -20,6 +21,13 @@ std::string three_digits(double value) {
   if (value < 9.995) return fmt::format("{:.2f}", value);
   if (value < 99.95) return fmt::format("{:.1f}", value);
   return fmt::format("{:.0f}", value);
+}
+
+// The value in the first of the units, each `step` times the one before, in which it is below `step`; or in the last.
+std::string in_unit(double value, double step, std::initializer_list<const char*> units) {
+  auto unit = units.begin();
+  for (; unit + 1 != units.end() && value >= step - 0.5; ++unit) value /= step;
+  return three_digits(value) + " " + *unit;
 }
 
 std::string minutes(double seconds) {
@@ -85,14 +93,7 @@ std::string human_time_left(double seconds) {
 
 std::string human_bytes(int64_t bytes) {
   if (bytes < 1024) return fmt::format("{} B", bytes);
-  auto value = static_cast<double>(bytes);
-  const char* unit = "";
-  for (const char* next : {"KiB", "MiB", "GiB", "TiB"}) {
-    if (value < 1023.5) break;
-    value /= 1024;
-    unit = next;
-  }
-  return three_digits(value) + " " + unit;
+  return in_unit(static_cast<double>(bytes) / 1024, 1024, {"KiB", "MiB", "GiB", "TiB"});
 }
 
 std::string human_count(int64_t count) {
@@ -124,10 +125,7 @@ std::string percent(double share, int decimals) {
 
 std::string human_bandwidth(double bytes_per_second) {
   if (!std::isfinite(bytes_per_second)) return "-";
-  if (bytes_per_second < 999.5) return three_digits(bytes_per_second) + " B/s";
-  if (bytes_per_second < 999.5e3) return three_digits(bytes_per_second * 1e-3) + " kB/s";
-  if (bytes_per_second < 999.5e6) return three_digits(bytes_per_second * 1e-6) + " MB/s";
-  return three_digits(bytes_per_second * 1e-9) + " GB/s";
+  return in_unit(bytes_per_second, 1000, {"B/s", "kB/s", "MB/s", "GB/s"});
 }
 
 void Table::row(std::vector<std::string> cells) {
