@@ -23,17 +23,35 @@ bool is_line_due(int64_t log_every, int64_t step_of_epoch, int64_t steps_per_epo
   return log_every > 0 && (step_of_epoch % log_every == 0 || step_of_epoch == steps_per_epoch);
 }
 
-// Writes step and epoch records.
+// Writes step and epoch records, and the state of this rank's CUDA devices whenever a line is logged. A sample takes
+// about a millisecond per GPU and does not wait for the GPU. Memory peaks count from here on.
 class RecordWriter final : public train::Observer {
  public:
-  explicit RecordWriter(record::Recorder& recorder) : recorder_(recorder) {}
-  void on_step_end(const record::StepRecord& record, int64_t, const train::LoopState&) override {
-    recorder_.step(record);
+  RecordWriter(std::vector<torch::Device> gpus, record::Recorder& recorder, int64_t log_every)
+      : gpus_(std::move(gpus)), recorder_(recorder), log_every_(log_every) {
+    for (const torch::Device gpu : gpus_) train::reset_peak_memory(gpu);
   }
+
+  void on_step_end(const record::StepRecord& step, int64_t step_of_epoch, const train::LoopState& state) override {
+    recorder_.step(step);
+    if (!is_line_due(log_every_, step_of_epoch, state.train.steps())) return;
+    for (const torch::Device gpu : gpus_) {
+      const train::GpuMemory peak = train::peak_memory(gpu);
+      record::GpuRecord record;
+      record.step = step.step;
+      record.device = gpu.index();
+      record.allocated = peak.allocated;
+      record.reserved = peak.reserved;
+      recorder_.gpu(record);
+    }
+  }
+
   void on_epoch_end(const record::EpochRecord& record, const train::LoopState&) override { recorder_.epoch(record); }
 
  private:
+  const std::vector<torch::Device> gpus_;
   record::Recorder& recorder_;
+  const int64_t log_every_;
 };
 
 double seconds_since_1970() {
@@ -77,34 +95,6 @@ class EventWriter final : public train::Observer {
   OutputFile file_;
 };
 
-// Records the state of this rank's CUDA devices whenever a line is logged. A sample takes about a millisecond per GPU
-// and does not wait for the GPU. Memory peaks count from here on.
-class GpuWatch final : public train::Observer {
- public:
-  GpuWatch(const std::vector<torch::Device>& gpus, record::Recorder& recorder, int64_t log_every)
-      : gpus_(gpus), recorder_(recorder), log_every_(log_every) {
-    for (const torch::Device gpu : gpus_) train::reset_peak_memory(gpu);
-  }
-
-  void on_step_end(const record::StepRecord& step, int64_t step_of_epoch, const train::LoopState& state) override {
-    if (!is_line_due(log_every_, step_of_epoch, state.train.steps())) return;
-    for (const torch::Device gpu : gpus_) {
-      const train::GpuMemory peak = train::peak_memory(gpu);
-      record::GpuRecord record;
-      record.step = step.step;
-      record.device = gpu.index();
-      record.allocated = peak.allocated;
-      record.reserved = peak.reserved;
-      recorder_.gpu(record);
-    }
-  }
-
- private:
-  const std::vector<torch::Device> gpus_;
-  record::Recorder& recorder_;
-  const int64_t log_every_;
-};
-
 // On rank 0: the progress bar, and a line for every `log_every` steps and each epoch.
 class ConsoleProgress final : public train::Observer {
  public:
@@ -114,7 +104,16 @@ class ConsoleProgress final : public train::Observer {
 
   void on_step_end(const record::StepRecord& record, int64_t step_of_epoch, const train::LoopState& state) override {
     const int64_t steps = state.train.steps();
-    add_to_line(record, step_of_epoch, steps);
+    if (step_of_epoch == 1) line_ = {};
+    if (line_.time.all.count == 0) line_.since = step_of_epoch;
+    line_.of_rank0 = world_ > 1;
+    line_.epoch = record.epoch;
+    line_.step = step_of_epoch;
+    line_.steps = steps;
+    line_.time.update(record.total);
+    line_.data.update(record.data);
+    if (record.samples > 0) line_.loss.update(record.loss, record.samples);
+    if (record.samples > 0 && !std::isnan(record.accuracy)) line_.accuracy.update(record.accuracy, record.samples);
     // Of all epochs; in a run of steps, of this epoch.
     const int64_t steps_left = std::max<int64_t>(epochs_ - record.epoch, 0) * steps + steps - step_of_epoch;
     const double mean_time = line_.time.all.value();
@@ -132,20 +131,6 @@ class ConsoleProgress final : public train::Observer {
   void on_fit_end() override { bar_.clear(); }
 
  private:
-  void add_to_line(const record::StepRecord& record, int64_t step_of_epoch, int64_t steps_per_epoch) {
-    if (step_of_epoch == 1) line_ = {};
-    if (line_.time.all.count == 0) line_.since = step_of_epoch;
-    line_.of_rank0 = world_ > 1;
-    line_.epoch = record.epoch;
-    line_.step = step_of_epoch;
-    line_.steps = steps_per_epoch;
-    line_.time.update(record.total);
-    line_.data.update(record.data);
-    if (record.samples == 0) return;
-    line_.loss.update(record.loss, record.samples);
-    if (!std::isnan(record.accuracy)) line_.accuracy.update(record.accuracy, record.samples);
-  }
-
   const int world_;
   const int64_t log_every_;
   const int64_t epochs_;
@@ -162,11 +147,11 @@ std::vector<std::unique_ptr<train::Observer>> make_observers(const Assembly& ass
   const int64_t log_every = experiment.log.every;
   std::vector<std::unique_ptr<train::Observer>> made;
   if (auto fault = fault_of(experiment.faults, world.rank, parameters)) made.push_back(std::move(fault));
-  made.push_back(std::make_unique<RecordWriter>(recorder));
+  const auto gpus = assembly.device().is_cuda() ? assembly.devices : std::vector<torch::Device>{};
+  made.push_back(std::make_unique<RecordWriter>(gpus, recorder, log_every));
   if (world.rank == 0 && experiment.log.tensorboard) {
     made.push_back(std::make_unique<EventWriter>(recorder.run_dir(), world.size, log_every));
   }
-  if (assembly.device().is_cuda()) made.push_back(std::make_unique<GpuWatch>(assembly.devices, recorder, log_every));
   if (world.rank == 0) {
     made.push_back(std::make_unique<ConsoleProgress>(world.size, log_every, experiment.train.epochs.value_or(0)));
   }
