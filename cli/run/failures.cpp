@@ -22,15 +22,6 @@ namespace {
 
 const Rendezvous* rendezvous_of_process = nullptr;
 
-void report(const launch::World& world, const Crash& crash) {
-  const std::string where = plugin_in(crash.stack);
-  launch::report_crash(world.job_dir, world.rank, where);
-  const char* const name = ::sigabbrev_np(crash.signal);
-  const std::string signal = name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(crash.signal);
-  log::error("rank " + std::to_string(world.rank) + " crashed with " + signal + (where.empty() ? "" : " in " + where) +
-             "; its stack:\n" + text_of(crash.stack));
-}
-
 // The library that threw the exception; "" if the stack does not show it.
 std::string thrower_in(const std::vector<Frame>& stack) {
   const auto thrown = std::ranges::find(stack, "__cxa_throw", &Frame::function);
@@ -63,7 +54,14 @@ void report_crashes(const launch::World& world, const Rendezvous& rendezvous) {
   rendezvous_of_process = &rendezvous;
   std::set_terminate(on_terminate);
   ::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of the file size then fails as on a full disk
-  report_crashes([world](const Crash& crash) { report(world, crash); });
+  report_crashes([world](int signal, const std::vector<Frame>& stack) {
+    const std::string where = plugin_in(stack);
+    launch::report_crash(world.job_dir, world.rank, where);
+    const char* const known = ::sigabbrev_np(signal);
+    const std::string name = known != nullptr ? std::string("SIG") + known : "signal " + std::to_string(signal);
+    log::error("rank " + std::to_string(world.rank) + " crashed with " + name + (where.empty() ? "" : " in " + where) +
+               "; its stack:\n" + text_of(stack));
+  });
 }
 
 CollectivesFile::CollectivesFile(std::shared_ptr<const comm::FlightRecorder> recorder, const launch::World& world,

@@ -5,7 +5,6 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>

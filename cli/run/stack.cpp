@@ -24,9 +24,7 @@ using namespace std::chrono_literals;
 constexpr int kCrashSignals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 constexpr auto kAnswer = 1s, kReport = 10s;  // the symbols of LibTorch take seconds on a busy machine
 
-int ask_signal() {
-  return SIGRTMIN + 3;  // one that neither glibc nor the libraries that ddprun uses take
-}
+const int kAsk = SIGRTMIN + 3;  // a signal that neither glibc nor the libraries that ddprun uses take
 
 // A stack that a signal handler writes. A handler must not allocate memory.
 struct Addresses {
@@ -87,11 +85,11 @@ void on_crash(int signal) {
   ::raise(signal);
 }
 
-}  // namespace
-
 std::string text_of(const Frame& frame) {
   return (frame.function.empty() ? "?" : frame.function) + (frame.file.empty() ? "" : " (" + frame.file + ")");
 }
+
+}  // namespace
 
 std::string text_of(const std::vector<Frame>& stack) {
   std::string text;
@@ -115,13 +113,13 @@ std::vector<Frame> stack_of(pthread_t thread) {
   struct sigaction action {};
   action.sa_handler = answer;
   action.sa_flags = SA_RESTART;
-  ::sigaction(ask_signal(), &action, nullptr);
+  ::sigaction(kAsk, &action, nullptr);
   asked.count = -1;
-  if (::pthread_kill(thread, ask_signal()) != 0 || !asked.wait(kAnswer)) return {};
+  if (::pthread_kill(thread, kAsk) != 0 || !asked.wait(kAnswer)) return {};
   return asked.frames(1);  // the caller is the kernel's return from a handler
 }
 
-void report_crashes(std::function<void(const Crash&)> report) {
+void report_crashes(std::function<void(int signal, const std::vector<Frame>& stack)> report) {
   void* warm_up = nullptr;
   ::backtrace(&warm_up, 1);
   ::sem_init(&crash_happened, 0, 0);
@@ -131,7 +129,7 @@ void report_crashes(std::function<void(const Crash&)> report) {
   std::thread([report = std::move(report)] {
     while (::sem_wait(&crash_happened) != 0) {
     }
-    report({crash_signal, crashed.frames(1)});
+    report(crash_signal, crashed.frames(1));
     reported = true;
   }).detach();
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -15,9 +15,7 @@ struct Frame {
   std::string file;      // the library or program that holds it: "libddprun_model_resnet18.so"
 };
 
-// "fc1_backward (libtorch_cpu.so)"
-std::string text_of(const Frame& frame);
-// One frame in each line, the innermost first, numbered.
+// One frame in each line, the innermost first, numbered: "  #0 fc1_backward (libtorch_cpu.so)".
 std::string text_of(const std::vector<Frame>& stack);
 
 // What the calling thread executes, without this function.
@@ -28,15 +26,10 @@ std::vector<Frame> this_stack();
 // up to seconds.
 std::vector<Frame> stack_of(pthread_t thread);
 
-struct Crash {
-  int signal = 0;
-  std::vector<Frame> stack;  // of the thread that crashed, the innermost function first
-};
-
 // From now on, a signal that an error in this process causes (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) first runs
-// `report` on a separate thread, for at most ten seconds. Then the signal ends the process as before. Call it once,
-// on the main thread; its stack may overflow.
-void report_crashes(std::function<void(const Crash&)> report);
+// `report` on a separate thread, for at most ten seconds, with the stack of the thread that crashed, the innermost
+// function first. Then the signal ends the process as before. Call it once, on the main thread; its stack may overflow.
+void report_crashes(std::function<void(int signal, const std::vector<Frame>& stack)> report);
 
 // The plugin whose function crashed, and that function: "fetch (libddprun_dataset_faces.so)". The outermost frame of
 // the innermost plugin, so it is the function that ddprun called. "" if no plugin is on the stack.

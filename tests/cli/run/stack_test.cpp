@@ -43,8 +43,8 @@ std::pair<std::string, int> crash_of(void (*crash)()) {
   REQUIRE(::pipe(ends) == 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    ddprun::run::report_crashes([&](const ddprun::run::Crash& report) {
-      const std::string text = std::to_string(report.signal) + "\n" + text_of(report.stack);
+    ddprun::run::report_crashes([&](int signal, const std::vector<Frame>& stack) {
+      const std::string text = std::to_string(signal) + "\n" + text_of(stack);
       (void)!::write(ends[1], text.data(), text.size());
     });
     crash();
