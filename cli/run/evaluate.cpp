@@ -43,20 +43,13 @@ Evaluation evaluate(Assembly& assembly, Connections& connections, const launch::
       train::make_optimizer(optimizer_options(assembly.experiment().optimizer, world.size), parameters);
   const auto sync = make_sync(assembly, connections);
   const auto strategy = make_strategy(assembly, connections.ranks, sync.get());
-  train::StepOptions step;
-  step.channels_last = assembly.experiment().train.channels_last;
-  train::TrainingLoop loop({*assembly.model,
-                            *optimizer,
-                            *strategy,
-                            connections.ranks,
-                            *test,
-                            nullptr,
-                            test.get(),
-                            nullptr,
-                            {},
-                            {},
-                            {},
-                            step});
+  train::TrainingLoop loop({.model = *assembly.model,
+                            .optimizer = *optimizer,
+                            .strategy = *strategy,
+                            .ranks = connections.ranks,
+                            .train = *test,
+                            .test = test.get(),
+                            .step = {.channels_last = assembly.experiment().train.channels_last}});
   return loop.evaluate();
 }
 

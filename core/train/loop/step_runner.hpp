@@ -22,8 +22,8 @@ struct StepOptions {
   int64_t accumulate = 1;  // number of micro-batches per batch
   double clip_norm = 0;    // limit of the gradients' global 2-norm; 0: no limit
   Amp amp = Amp::off;
-  bool channels_last = false;        // memory format of batches; the model's weights have it already
-  std::optional<Schedule> schedule;  // none: the optimizer's own learning rate throughout
+  bool channels_last = false;             // memory format of batches; the model's weights have it already
+  std::optional<Schedule> schedule = {};  // none: the optimizer's own learning rate throughout
 };
 
 // The objects that a training loop uses. It owns none of them.
@@ -33,12 +33,12 @@ struct TrainerDeps {
   Strategy& strategy;
   const comm::Group& ranks;
   DataLoader& train;
-  DataLoader* validation;            // null: none; its samples are fetched as in kPlainEpoch
-  DataLoader* test;                  // null: none
-  Checkpoints* checkpoints;          // null: none
-  std::vector<Observer*> observers;  // in call order, as the policies
-  std::vector<Policy*> policies;
-  Plan plan;
+  DataLoader* validation = nullptr;       // null: none; its samples are fetched as in kPlainEpoch
+  DataLoader* test = nullptr;             // null: none
+  Checkpoints* checkpoints = nullptr;     // null: none
+  std::vector<Observer*> observers = {};  // in call order, as the policies
+  std::vector<Policy*> policies = {};
+  Plan plan = {};
   StepOptions step = {};
 };
 
