@@ -17,9 +17,7 @@ class Errors {
   explicit Errors(const config::Sources& sources) : sources_(sources) {}
 
   void add(const Error& error) {
-    if (!code_) code_ = error.code();
-    if (!text_.empty()) text_ += "\n";
-    text_ += error.what();
+    all_ = all_ ? Error(all_->code(), std::string(all_->what()) + "\n" + error.what()) : error;
   }
   void add(const std::string& key, const std::string& what, ExitCode code = ExitCode::usage) {
     add({code, config::error(sources_, key, what)});
@@ -36,13 +34,12 @@ class Errors {
     }
   }
   void throw_if_any() const {
-    if (code_) throw Error(*code_, text_);
+    if (all_) throw Error(*all_);
   }
 
  private:
   const config::Sources& sources_;
-  std::optional<ExitCode> code_;
-  std::string text_;
+  std::optional<Error> all_;  // with the code of the first
 };
 
 // Collects what the plugin's declaration does not allow; false if there is anything.

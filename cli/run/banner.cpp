@@ -12,17 +12,6 @@ namespace {
 
 using console::human_count, console::several;
 
-std::string wait_policy() {
-  const char* policy = std::getenv("OMP_WAIT_POLICY");
-  return policy == nullptr ? "" : std::string(", OMP_WAIT_POLICY=") + policy;
-}
-
-std::string six_digits(double value) {
-  std::ostringstream text;
-  text << value;
-  return text.str();
-}
-
 // `separator` and the keys of a table that the experiment uses and that are not the default:
 // `; momentum = 0.9, nesterov = true`. "" for none.
 std::string settings(const config::Loaded& loaded, const std::string& table, const std::string& separator) {
@@ -64,9 +53,10 @@ std::string strategy_of(const Assembly& assembly, int world) {
 std::string optimizer_of(const Assembly& assembly, int world) {
   const config::Experiment::Optimizer& optimizer = assembly.experiment().optimizer;
   const int factor = optimizer.scale_lr == "world" ? world : 1;
-  std::string text = optimizer.name + ", lr = " + six_digits(optimizer.lr * factor);
-  if (factor > 1) text += " (" + six_digits(optimizer.lr) + " x " + std::to_string(factor) + " ranks)";
-  return text + settings(assembly.loaded, "optimizer", ", ");
+  std::ostringstream text;  // a number has at most six digits
+  text << optimizer.name << ", lr = " << optimizer.lr * factor;
+  if (factor > 1) text << " (" << optimizer.lr << " x " << factor << " ranks)";
+  return text.str() + settings(assembly.loaded, "optimizer", ", ");
 }
 
 std::string batch_of(int64_t rank_batch, int world, int64_t devices) {
@@ -82,8 +72,10 @@ std::string device_of(const Assembly& assembly, int world, int64_t devices, int6
     return world == 1 ? text : text + " of rank 0";
   }
   text = train::device_text(assembly.device()) + ", ";
-  if (devices > 0) return text + several(devices, "device") + " of " + several(threads, "thread") + wait_policy();
-  return text + several(threads, "thread") + " per rank" + wait_policy();
+  if (devices > 0) text += several(devices, "device") + " of ";
+  text += several(threads, "thread") + (devices > 0 ? "" : " per rank");
+  if (const char* policy = std::getenv("OMP_WAIT_POLICY")) text += std::string(", OMP_WAIT_POLICY=") + policy;
+  return text;
 }
 
 std::string length_of(const config::Experiment::Train& train, int64_t steps_per_epoch) {

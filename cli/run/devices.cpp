@@ -12,7 +12,6 @@
 #include "ddprun/plugin/host.hpp"
 #include "launch/world.hpp"
 #include "train/device/cuda.hpp"
-#include "train/device/streams.hpp"
 
 namespace ddprun::run {
 namespace {

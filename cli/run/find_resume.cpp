@@ -83,12 +83,11 @@ std::vector<std::string> files_of_commit(const std::string& path) {
 void copy_commit(const std::string& path, const launch::World& world, Store& store, std::chrono::milliseconds timeout) {
   const bool lacks = world.rank != 0 && !fs::exists(path);
   const bool copies = world.rank == 0 || (lacks && world.local_rank == 0);
-  const std::string mine = copies ? "copies" : "";
+  const std::string copier = "copies", mine = copies ? copier : "";
   const auto all = store.allgather("who has the checkpoint", world.rank, world.size, mine, timeout);
-  const auto is_copier = [](const std::string& text) { return !text.empty(); };
-  const auto copiers = static_cast<int>(std::count_if(all.begin(), all.end(), is_copier));
+  const auto copiers = static_cast<int>(std::count(all.begin(), all.end(), copier));
   if (copiers == 1) return;
-  const auto index = static_cast<int>(std::count_if(all.begin(), all.begin() + world.rank, is_copier));
+  const auto index = static_cast<int>(std::count(all.begin(), all.begin() + world.rank, copier));
   int passed = 0;
   // The store forgets the text when all have it.
   const Pass pass = [&](const std::string& text) {

@@ -77,20 +77,20 @@ class SavedRun {
     errors_ += config::error(assembly_.loaded.sources, key, what);
   }
 
-  // Visits the changed keys: key, old value, new value.
+  // Visits the changed keys of this kind: key, old value, new value.
   template <class Visit>
-  void for_each_change(Visit visit) const {
+  void for_each(config::Change kind, Visit visit) const {
     const auto now = config::key_values(assembly_.experiment());
     for (const auto& [word, then] : shared_.metadata) {
       if (!word.starts_with(kConfig)) continue;
       const auto found = now.find(word.substr(kConfig.size()));
-      if (found != now.end() && found->second != then) visit(found->first, then, found->second);
+      if (found == now.end() || found->second == then || config::change_of(found->first) != kind) continue;
+      visit(found->first, then, found->second);
     }
   }
 
   void compare_keys() {
-    for_each_change([&](const std::string& key, const std::string& then, const std::string&) {
-      if (config::change_of(key) != config::Change::refused) return;
+    for_each(config::Change::refused, [&](const std::string& key, const std::string& then, const std::string&) {
       refuse(key, "the run of " + commit_.path + " has " + then +
                       ", and with another value it would not be that run; give it that value, or start a new run from "
                       "its weights with model.weights");
@@ -133,8 +133,7 @@ class SavedRun {
                        (complete(shared_) ? "at the end of" : "in the middle of") + " epoch " +
                        std::to_string(train::integer_of(shared_, "epoch") + 1);
     std::string changes;
-    for_each_change([&](const std::string& key, const std::string& then, const std::string& now) {
-      if (config::change_of(key) != config::Change::reported) return;
+    for_each(config::Change::reported, [&](const std::string& key, const std::string& then, const std::string& now) {
       changes += (changes.empty() ? "" : ", ") + key + " = " + (now.empty() ? "not given" : now) + " (was " +
                  (then.empty() ? "not given" : then) + ")";
     });

@@ -1,6 +1,5 @@
 #include "cli/run/run_folder.hpp"
 
-#include <algorithm>
 #include <filesystem>
 #include <sstream>
 
@@ -34,11 +33,11 @@ std::string files_of(const std::string& folder, int rank) {
   return paths;
 }
 
-// The experiment as a config in any folder needs it: with absolute paths.
-config::Experiment for_any_folder(config::Experiment experiment) {
+// With absolute paths, so that the config can be used in any folder.
+void write_config(const std::string& run_dir, config::Experiment experiment) {
   if (experiment.data.root.empty()) experiment.data.root = data::default_root(experiment.data.name);
   config::make_paths_absolute(experiment);
-  return experiment;
+  replace_file(run_dir + kConfigFile, config::to_toml(experiment));
 }
 
 }  // namespace
@@ -46,7 +45,7 @@ config::Experiment for_any_folder(config::Experiment experiment) {
 std::string prepare_run_dir(config::Experiment experiment, int world) {
   if (experiment.strategy.kind == "ddp") experiment.launch.nproc = world;
   std::string run_dir = record::make_run_dir(experiment.experiment.output, experiment.experiment.name);
-  replace_file(run_dir + kConfigFile, config::to_toml(for_any_folder(std::move(experiment))));
+  write_config(run_dir, std::move(experiment));
   return run_dir;
 }
 
@@ -74,8 +73,7 @@ RunFolder::RunFolder(const Connections& connections, const launch::World& world,
   std::error_code error;
   fs::create_directories(path_, error);
   if (error) throw Error(ExitCode::failure, "cannot make the run folder " + path_ + ": " + error.message());
-  if (world.local_rank != 0) return;
-  replace_file(path_ + kConfigFile, config::to_toml(for_any_folder(experiment)));
+  if (world.local_rank == 0) write_config(path_, experiment);
 }
 
 void RunFolder::copy(int from, const std::string& path, const Pass& pass) const {

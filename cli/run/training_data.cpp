@@ -15,28 +15,9 @@ int workers_of(const config::Experiment& experiment) {
   return workers < 0 ? std::min(usable_cores(), kMostAutoWorkers) : static_cast<int>(workers);
 }
 
-data::LoaderOptions loading(const config::Experiment& experiment) {
-  return {workers_of(experiment), static_cast<int>(experiment.data.prefetch), {}};
-}
-
-train::Target target_of(const Assembly& assembly) {
-  return {assembly.device(), assembly.experiment().data.pin_memory};
-}
-
 Last last_of(const config::Experiment& experiment) {
   if (experiment.data.last == "drop") return Last::drop;
   return experiment.data.last == "exact" ? Last::exact : Last::pad;
-}
-
-void refuse_empty_epochs(const Assembly& assembly, int world) {
-  const int64_t samples = assembly.train_samples();
-  const int64_t batch = rank_batch(assembly.loaded, world) * training_ranks(assembly.experiment(), world);
-  if (assembly.experiment().data.last != "drop" || samples >= batch) return;
-  throw Error(ExitCode::usage,
-              config::error(assembly.loaded.sources, "data.last",
-                            "leaves nothing to train on: " + std::to_string(samples) +
-                                (samples == 1 ? " sample is" : " samples are") + " less than one batch of " +
-                                std::to_string(batch) + "; use \"pad\" or \"exact\", or a smaller data.batch_size"));
 }
 
 // Of positions in the samples that are trained on. In a world of one, the distributed sampler is a sequential or a
@@ -57,8 +38,10 @@ std::unique_ptr<train::DataLoader> loader_of(const Assembly& assembly, const lau
   const elastic::Range share = training_share(experiment, world.rank, world.size);
   const train::LoadedRanks ranks{share.first, training_ranks(experiment, world.size),
                                  has_virtual_ranks(experiment) ? share.count : 0};
+  const data::LoaderOptions loading{workers_of(experiment), static_cast<int>(experiment.data.prefetch), {}};
+  const train::Target target{assembly.device(), experiment.data.pin_memory};
   return std::make_unique<train::DataLoader>(dataset, std::move(sampler_of), rank_batch(assembly.loaded, world.size),
-                                             ranks, loading(experiment), target_of(assembly), last);
+                                             ranks, loading, target, last);
 }
 
 // Every sample of `subset` (empty: of the data set) exactly once for any number of ranks: an average over padded
@@ -89,10 +72,18 @@ void standardize_data(Assembly& assembly) try {
 }
 
 void check_training_data(const Assembly& assembly, int world) {
-  refuse_empty_epochs(assembly, world);
   const int ranks = training_ranks(assembly.experiment(), world);
-  const int64_t steps = train::steps_of_epoch(*position_sampler(assembly, 0, ranks), rank_batch(assembly.loaded, world),
-                                              ranks, last_of(assembly.experiment()));
+  const int64_t of_rank = rank_batch(assembly.loaded, world), batch = of_rank * ranks;
+  const int64_t samples = assembly.train_samples();
+  const Last last = last_of(assembly.experiment());
+  if (last == Last::drop && samples < batch) {
+    throw Error(ExitCode::usage,
+                config::error(assembly.loaded.sources, "data.last",
+                              "leaves nothing to train on: " + std::to_string(samples) +
+                                  (samples == 1 ? " sample is" : " samples are") + " less than one batch of " +
+                                  std::to_string(batch) + "; use \"pad\" or \"exact\", or a smaller data.batch_size"));
+  }
+  const int64_t steps = train::steps_of_epoch(*position_sampler(assembly, 0, ranks), of_rank, ranks, last);
   step_options(assembly.loaded, ranks, steps);
   steps_to_trace(assembly.loaded, steps);
 }
