@@ -13,6 +13,7 @@
 #include "launch/failure.hpp"
 #include "launch/job_folder.hpp"
 #include "launch/net/address.hpp"
+#include "launch/rendezvous.hpp"
 #include "launch/signals.hpp"
 
 namespace ddprun::launch {
@@ -70,11 +71,12 @@ int64_t oom_kills(const std::string& cgroup, const std::string& mount) {
 }
 
 RankProcesses::RankProcesses(const Job& job, const JobLink& link)
-    : first_(link.first_rank()),
+    : job_(job),
+      link_(link),
+      first_(link.first_rank()),
       table_(folder_.path(), job.nproc),
       guardian_(folder_.path()),
-      oom_before_(oom_kills_here()),
-      users_program_(job.torchrun_variables) {
+      oom_before_(oom_kills_here()) {
   try {
     for (int local = 0; local < job.nproc; ++local) {
       const auto variables = environment_of(job, link, local, folder_.path());
@@ -85,7 +87,7 @@ RankProcesses::RankProcesses(const Job& job, const JobLink& link)
         ranks_.clear();  // closes the pipes of the others
       };
       Child child = job.forked ? fork_rank(job.forked, variables, leave) : spawn(job.command, variables, entrust);
-      ranks_.push_back({first_ + local, std::move(child), {}, {}});
+      ranks_.push_back({.number = first_ + local, .child = std::move(child)});
     }
   } catch (...) {
     kill();
@@ -111,8 +113,17 @@ bool RankProcesses::Rank::stopped_too_long() const {
 
 bool RankProcesses::poll() {
   for (Rank& rank : ranks_) {
+    const bool has_printed_all = !rank.child.out && !rank.child.err;
+    if (rank.survived && has_printed_all && replaced_ < job_.max_restarts && stop_signal_ == 0) replace(rank);
+    if (!rank.joining.empty() && folder_store(folder_.path())->get(rank.joining, {})) {
+      rank.joining.clear();
+      lines_.push_back("rank " + std::to_string(rank.number) + " (pid " + std::to_string(rank.child.pid) +
+                       ") has been started again; " + change_members());
+    }
     if (!rank.end) poll_rank(rank);
-    if (!rank.end && rank.stopped_too_long()) failed_ = true;
+    if (rank.end || !rank.stopped_too_long()) continue;
+    if (job_.survives) ::kill(-rank.child.pid, SIGKILL);
+    failed_ = failed_ || !job_.survives;
   }
   failed_ = failed_ || first_failure(folder_.path()).has_value();
   return failed_;
@@ -125,9 +136,9 @@ void RankProcesses::poll_rank(Rank& rank) {
     rank.stopped.reset();
     if (info.si_code == CLD_STOPPED) {
       rank.stopped = Clock::now();
-      stops_.push_back("rank " + std::to_string(rank.number) + " (pid " + std::to_string(id) +
-                       ") is stopped by a signal; the job ends in " + std::to_string(kStoppedLimit.count() / 1000) +
-                       " s if it is not continued (SIGCONT)");
+      lines_.push_back("rank " + std::to_string(rank.number) + " (pid " + std::to_string(id) +
+                       ") is stopped by a signal; " + (job_.survives ? "it is killed in " : "the job ends in ") +
+                       std::to_string(kStoppedLimit.count() / 1000) + " s if it is not continued (SIGCONT)");
     }
     info = {};
   }
@@ -138,7 +149,54 @@ void RankProcesses::reap(Rank& rank) {
   rank.end = end_of(rank, wait_for(rank));
   if (stop_signal_ != 0 && rank.end->exit_code == 128 + stop_signal_) rank.end->exit_code = 0;
   if (stop_signal_ != 0 && rank.end->signal == stop_signal_) rank.end->signal = 0;
-  failed_ = failed_ || first_cause({*rank.end}) != nullptr;
+  const bool has_failed = first_cause({*rank.end}) != nullptr;
+  failed_ = failed_ || (has_failed && !survive(rank));
+  if (!has_failed && job_.survives) change_members();  // a rank that still wants to meet the others goes on alone
+}
+
+// Reports the ranks that train from now on to all. Returns "3 ranks go on".
+std::string RankProcesses::change_members() {
+  std::string members;
+  int count = 0;
+  for (const Rank& rank : ranks_) {
+    if (!rank.trains()) continue;
+    members += std::to_string(rank.number) + " ";
+    ++count;
+  }
+  if (count == 0) return "";
+  folder_store(folder_.path())->set(members_key(++changes_), members);
+  return std::to_string(count) + (count == 1 ? " rank goes on" : " ranks go on");
+}
+
+// Whether the others go on without this rank, which has ended.
+bool RankProcesses::survive(Rank& rank) {
+  const RankEnd& end = *rank.end;
+  const bool has_begun = end.progress.step > 0 || changes_ > 0;
+  if (!job_.survives || end.signal == 0 || end.failure || !has_begun || killed_at_) return false;
+  const std::string others = change_members();
+  if (others.empty()) return false;
+  rank.survived = true;
+  lines_.push_back(describe(end) + "; " + others);
+  return true;
+}
+
+// A process in the place of a dead one. The others wait for it only when it is ready.
+void RankProcesses::replace(Rank& rank) {
+  const std::string start = "ready/" + std::to_string(++replaced_);
+  std::vector<std::string> variables = environment_of(job_, link_, rank.number - first_, folder_.path());
+  variables.push_back(std::string(kReplaces) + "=" + start);
+  const auto entrust = [&] { guardian_.entrust(::getpid()); };
+  rank = {.number = rank.number, .child = spawn(job_.command, variables, entrust), .joining = start};
+}
+
+std::vector<Progress> RankProcesses::progress() const {
+  std::vector<Progress> all;
+  const auto trains = std::ranges::find_if(ranks_, &Rank::trains);
+  for (const Rank& rank : ranks_) {
+    const bool has_none = trains != ranks_.end() && (rank.survived || !rank.joining.empty());
+    all.push_back(table_.get((has_none ? *trains : rank).number - first_));
+  }
+  return all;
 }
 
 // A dead leader keeps its group's id until it is reaped, so kill the rest of the group now.
@@ -174,7 +232,7 @@ void RankProcesses::send(int signal) const {
 
 void RankProcesses::ask(int value, std::optional<int> only) const {
   for (const Rank& rank : ranks_) {
-    const bool is_asked = !rank.end && !users_program_ && only.value_or(rank.number) == rank.number;
+    const bool is_asked = !rank.end && !job_.torchrun_variables && only.value_or(rank.number) == rank.number;
     if (is_asked) ::sigqueue(rank.child.pid, SIGUSR2, {.sival_int = value});
   }
 }
@@ -189,7 +247,9 @@ void RankProcesses::kill() {
 
 std::vector<RankEnd> RankProcesses::ends() const {
   std::vector<RankEnd> ends;
-  for (const Rank& rank : ranks_) ends.push_back(rank.end.value());
+  for (const Rank& rank : ranks_) {
+    if (!rank.survived) ends.push_back(rank.end.value());
+  }
   return ends;
 }
 

@@ -28,7 +28,7 @@ class RankProcesses {
   using Clock = std::chrono::steady_clock;
 
   // Starts the job's processes on this node, with a new job folder, progress table and guardian. If one cannot be
-  // started, ends the others and throws Error(failure).
+  // started, ends the others and throws Error(failure). `job` and `link` must outlive it.
   RankProcesses(const Job& job, const JobLink& link);
   // Kills the processes that still run.
   ~RankProcesses();
@@ -40,13 +40,16 @@ class RankProcesses {
   // A process by its local rank, with the pipes of its output.
   Child& child(int local) { return ranks_[static_cast<std::size_t>(local)].child; }
 
-  // Updates the state of the ranks: exits, stops, reports. Returns whether any rank has failed so far, or was under
-  // SIGSTOP for too long.
+  // Updates the state of the ranks: exits, stops, reports. Replaces ranks that have died and are survived. Returns
+  // whether any rank has failed so far, or was under SIGSTOP for too long.
   bool poll();
 
-  // One text for each rank that was stopped since the last call:
+  // One text for each rank that was stopped, or has died and is survived, since the last call:
   // "rank 1 (pid 4711) is stopped by a signal; the job ends in 2 s if it is not continued (SIGCONT)"
-  std::vector<std::string> take_stops() { return std::exchange(stops_, {}); }
+  std::vector<std::string> take_lines() { return std::exchange(lines_, {}); }
+
+  // The progress of each process. For one that does not train: that of another, so that nobody seems to wait for it.
+  std::vector<Progress> progress() const;
 
   // The ranks were asked to stop: an exit with this signal's exit code, or by this signal, is then no failure.
   void expect_stop_by(int signal) { stop_signal_ = signal; }
@@ -59,34 +62,43 @@ class RankProcesses {
   void kill();
   bool killed() const { return killed_at_.has_value(); }
 
-  // How the ranks ended. Call it when none runs.
+  // How the ranks ended, but for those that were survived. Call it when none runs.
   std::vector<RankEnd> ends() const;
 
  private:
   struct Rank {
     int number;
     Child child;
-    std::optional<Clock::time_point> stopped;
-    std::optional<RankEnd> end;
+    std::optional<Clock::time_point> stopped = {};
+    std::optional<RankEnd> end = {};
+    bool survived = false;     // it has died, and the others go on
+    std::string joining = {};  // the value of kReplaces, until it is ready to train
+
+    bool trains() const { return !end && joining.empty(); }
 
     bool stopped_too_long() const;
   };
 
   void poll_rank(Rank& rank);
   void reap(Rank& rank);
+  bool survive(Rank& rank);
+  void replace(Rank& rank);
+  std::string change_members();
   int wait_for(const Rank& rank) const;
   RankEnd end_of(const Rank& rank, int status) const;
 
+  const Job& job_;
+  const JobLink& link_;
   const int first_;
   const JobFolder folder_;
   ProgressTable table_;
   Guardian guardian_;
   std::vector<Rank> ranks_;
   const int64_t oom_before_;
-  const bool users_program_;
+  int changes_ = 0, replaced_ = 0;  // of the members; ranks
   bool failed_ = false;
   int stop_signal_ = 0;
-  std::vector<std::string> stops_;
+  std::vector<std::string> lines_;
   std::optional<Clock::time_point> killed_at_;
 };
 

@@ -27,6 +27,14 @@ std::unique_ptr<Store> open_any_store(World& world, std::chrono::milliseconds ti
 // a complete value or none. The caller creates and removes the folder.
 std::unique_ptr<Store> folder_store(const std::string& folder);
 
+// In a job that survives the death of ranks, the key of the ranks that train after so many changes: "0 2 3 ". The
+// launcher sets it.
+inline std::string members_key(int changes) {
+  return "members/" + std::to_string(changes);
+}
+// The variable of a rank that takes the place of a dead one: the key that it sets when it is ready to train.
+inline constexpr const char* kReplaces = "DDPRUN_REPLACES";
+
 // The keys of a part of the job: each begins with `prefix` in `store`, which outlives it.
 std::unique_ptr<Store> prefixed_store(Store& store, std::string prefix);
 

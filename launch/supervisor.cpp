@@ -112,7 +112,7 @@ class Supervisor {
       if (*signal != SIGCHLD && *signal != SIGUSR2) on_stop_signal(*signal);
     }
     if (ranks_->poll()) begin_to_fail();
-    for (const std::string& stop : ranks_->take_stops()) output_.print("ddprun: " + stop);
+    for (const std::string& line : ranks_->take_lines()) output_.print("ddprun: " + line);
     watch_progress();
     if (kill_at_ && Clock::now() >= *kill_at_) {
       if (!ranks_->killed()) grace_ended_ = in_grace_;
@@ -169,9 +169,7 @@ class Supervisor {
                     grace_text() + " to end (a second signal ends them at once)");
       return;
     }
-    bool begun = false;
-    for (int rank = 0; rank < job_.nproc; ++rank) begun = begun || ranks_->table().get(rank).step > 0;
-    if (!begun) {
+    if (std::ranges::all_of(ranks_->progress(), [](const Progress& progress) { return progress.step == 0; })) {
       ranks_->kill();  // no rank has a result yet that should be saved
       return;
     }
@@ -182,9 +180,7 @@ class Supervisor {
   // Names the ranks for which the others wait.
   void watch_progress() {
     if (ranks_->killed()) return;
-    std::vector<Progress> own;
-    for (int local = 0; local < job_.nproc; ++local) own.push_back(ranks_->table().get(local));
-    for (const std::string& line : link_.watch(own, kPollInterval)) output_.print("ddprun: " + line);
+    for (const std::string& line : link_.watch(ranks_->progress(), kPollInterval)) output_.print("ddprun: " + line);
     for (const int rank : link_.take_stuck()) ranks_->ask(kShowStack, rank);
   }
 

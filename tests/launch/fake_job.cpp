@@ -1,5 +1,6 @@
 // A job without training. A test starts it as the launcher; it starts itself as the ranks:
 //   fake_job NPROC LOG_DIR|- GRACE_MS STEP...
+// FAKE_JOB_SURVIVES = "RESTARTS": the job survives the death of ranks, and replaces so many.
 // FAKE_JOB_NODE = "NODE:NODES:PORT:RESTARTS" makes it one of several nodes, which meet at this port of 127.0.0.1.
 // A step "1:exit=3" is for rank 1, "*:hang" for all; each rank runs its own, in order. kActions lists the actions.
 #include <sys/stat.h>
@@ -155,6 +156,11 @@ void run_step(Self& self, const std::string& step) {
 }
 
 int run_rank(World world, int argc, char** argv) try {
+  if (const char* replaces = std::getenv(kReplaces)) {
+    folder_store(world.job_dir)->set(replaces, "");
+    print(stdout, "replaces a rank\n");
+    return 0;
+  }
   auto store = open_store(world, milliseconds(20000));
   if (!store) store = folder_store(world.job_dir);
   Self self{world, std::move(store), std::make_unique<ProgressTable>(world.job_dir, world.local_size)};
@@ -172,6 +178,10 @@ int run_launcher(int argc, char** argv) {
   job.nproc = std::stoi(argv[1]);
   job.log_dir = std::string(argv[2]) == "-" ? "" : argv[2];
   job.grace = milliseconds(std::stol(argv[3]));
+  if (const char* restarts = std::getenv("FAKE_JOB_SURVIVES")) {
+    job.survives = true;
+    job.max_restarts = std::stoi(restarts);
+  }
   if (const char* node = std::getenv("FAKE_JOB_NODE")) {
     char colon;
     std::istringstream(node) >> job.nodes.rank >> colon >> job.nodes.count >> colon >> job.nodes.master_port >> colon >>

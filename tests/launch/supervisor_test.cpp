@@ -23,6 +23,52 @@ TEST_CASE("a rank killed by a signal ends the job with 5, and the last line name
   CHECK(job.folder_gone());
 }
 
+FakeJob surviving_job(const std::vector<std::string>& steps, const std::string& restarts = "0") {
+  return FakeJob(3, steps, false, "-", "60000", {"FAKE_JOB_SURVIVES=" + restarts});
+}
+
+TEST_CASE("a job that survives names the dead rank, and reports to the others which ranks go on") {
+  FakeJob job = surviving_job({"*:at=57,2", "2:signal=9", "*:get=members/1"});
+  const auto result = job->wait();
+  CHECK(result.code == 0);
+  CHECK_MESSAGE(std::regex_match(final_line(result.err),
+                                 std::regex("ddprun: rank 2 \\([^ ]+, pid \\d+\\) step 57 phase allreduce bucket 2: "
+                                            "killed by signal 9 \\(SIGKILL\\); 2 ranks go on")),
+                result.err);
+  CHECK(job.folder_gone());
+}
+
+TEST_CASE("a rank that is stopped for long is killed and survived") {
+  FakeJob job = surviving_job({"*:at=1,0", "1:signal=19", "*:get=members/1"});
+  const auto result = job->wait();
+  CHECK(result.code == 0);
+  CHECK(contains(result.err, ") is stopped by a signal; it is killed in 2 s if it is not continued (SIGCONT)"));
+  CHECK(final_line(result.err).ends_with("stopped by a signal and not continued; killed; 2 ranks go on"));
+}
+
+TEST_CASE("a death before the first step, of the last rank, or by an error ends also a job that survives") {
+  for (const auto& [steps, code, last] :
+       {std::tuple{std::vector<std::string>{"2:signal=9", "*:hang"}, 5, "killed by signal 9 (SIGKILL)"},
+        {{"*:at=3,0", "0:signal=9", "*:get=members/1", "1:signal=9", "*:get=members/2", "2:signal=9"},
+         5,
+         "killed by signal 9 (SIGKILL)"},
+        {{"*:at=3,0", "1:report=1,loss is NaN", "1:exit=1", "*:hang"}, 1, "loss is NaN"}}) {
+    FakeJob job = surviving_job(steps);
+    const auto result = job->wait();
+    CHECK(result.code == code);
+    CHECK_MESSAGE(final_line(result.err).starts_with("ddprun: failed: rank "), result.err);
+    CHECK_MESSAGE(final_line(result.err).ends_with(last), result.err);
+  }
+}
+
+TEST_CASE("a dead rank is started again, and joins when it is ready") {
+  FakeJob job = surviving_job({"*:at=3,0", "1:signal=9", "*:get=members/2"}, "1");
+  const auto result = job->wait();
+  CHECK(result.code == 0);
+  CHECK(contains(result.out, "[rank1] replaces a rank"));
+  CHECK_MESSAGE(contains(final_line(result.err), ") has been started again; 3 ranks go on"), result.err);
+}
+
 TEST_CASE("a rank's exit code is the job's") {
   for (const auto& [code, expected] : {std::pair{1, 1}, {2, 2}, {3, 3}, {4, 4}, {5, 5}, {6, 6}, {42, 1}}) {
     FakeJob job(2, {"1:exit=" + std::to_string(code), "*:hang"});
