@@ -71,8 +71,9 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-OutputFile::OutputFile(std::string path)
-    : path_(std::move(path)), fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+OutputFile::OutputFile(std::string path, bool append)
+    : path_(std::move(path)),
+      fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | (append ? O_APPEND : O_TRUNC) | O_CLOEXEC, 0644)) {
   if (!fd_) throw_file_error("create", path_, errno);
 }
 

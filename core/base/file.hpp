@@ -27,8 +27,8 @@ std::string read_text(const std::string& path);
 // matter.
 class OutputFile {
  public:
-  // Creates the file, or empties it.
-  explicit OutputFile(std::string path);
+  // Creates the file, or empties it; with `append`, what is written comes behind what it has.
+  explicit OutputFile(std::string path, bool append = false);
   // Takes ownership of a descriptor that is open for writing; `path` is for messages.
   OutputFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
 

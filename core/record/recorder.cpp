@@ -17,9 +17,9 @@ constexpr std::chrono::seconds kFlushTime{1};
 }  // namespace
 
 Recorder::Recorder(const std::string& run_dir, int rank)
-    : run_dir_(run_dir), rank_(rank), steps_(file_in(run_dir, fmt::format("steps-rank{}.jsonl", rank))) {
+    : run_dir_(run_dir), rank_(rank), steps_(file_in(run_dir, fmt::format("steps-rank{}.jsonl", rank)), true) {
   lines_.reserve(kFlushBytes + 1024);
-  if (rank == 0) epochs_.emplace(file_in(run_dir, "epochs.jsonl"));
+  lead(rank == 0);
 }
 
 Recorder::~Recorder() {
@@ -55,7 +55,12 @@ void Recorder::epoch(const EpochRecord& record) {
 
 void Recorder::summary(const Summary& summary) {
   flush();
-  if (rank_ == 0) replace_file(file_in(run_dir_, "summary.json"), to_json(summary));
+  if (epochs_) replace_file(file_in(run_dir_, "summary.json"), to_json(summary));
+}
+
+void Recorder::lead(bool leads) {
+  epochs_.reset();
+  if (leads) epochs_.emplace(file_in(run_dir_, "epochs.jsonl"), true);
 }
 
 void Recorder::flush() {

@@ -20,12 +20,12 @@ void append_json(std::string& out, const auto& record);
 std::string to_json(const Summary& summary);
 
 // Writes one rank's files into the run's folder: steps-rank<N>.jsonl, gpus-rank<N>.jsonl if it has GPUs, and on rank 0
-// epochs.jsonl and summary.json. Single-threaded. Every function throws Error(failure) with path and errno's text if
-// the file cannot be written.
+// (see lead()) epochs.jsonl and summary.json. Single-threaded. Every function throws Error(failure) with path and
+// errno's text if the file cannot be written.
 class Recorder {
  public:
   // run_dir must exist. Creates the files immediately, so that a folder without write access is noticed before the
-  // first step.
+  // first step. A rank that replaces a dead one continues its files.
   Recorder(const std::string& run_dir, int rank);
   // Flushes; an error at this point is logged, not thrown.
   ~Recorder();
@@ -41,6 +41,8 @@ class Recorder {
   // flush.
   void summary(const Summary& summary);
   void flush();
+  // Whether this rank writes epochs.jsonl and summary.json from now on. At first, rank 0 does.
+  void lead(bool leads);
 
   const std::string& run_dir() const { return run_dir_; }
   int rank() const { return rank_; }
@@ -52,7 +54,7 @@ class Recorder {
   std::chrono::steady_clock::time_point written_ = std::chrono::steady_clock::now();
   OutputFile steps_;
   std::optional<OutputFile> gpus_;
-  std::optional<OutputFile> epochs_;  // rank 0
+  std::optional<OutputFile> epochs_;  // if it leads
 };
 
 // The totals of a run's steps, and the averages that follow from them.
