@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "ddprun/error.hpp"
+#include "ddprun/plugin/detail/mix.hpp"
 #include "train/tensor/tensor_buffer.hpp"
 #include "train/tensor/weights.hpp"
 
@@ -58,19 +59,27 @@ class VirtualStrategy final : public train::Strategy {
  public:
   VirtualStrategy(Model& model, std::unique_ptr<train::Strategy> ddp, TreeReduction& reduction, PartStates& states,
                   const VirtualRanksOptions& options)
-      : Strategy(model), ddp_(std::move(ddp)), reduction_(reduction), states_(states), options_(options) {}
+      : Strategy(model),
+        ddp_(std::move(ddp)),
+        reduction_(reduction),
+        states_(states),
+        options_(options),
+        is_compared_(options.is_checked) {}
 
   void prepare() override {
     ddp_->attach(monitor());
     ddp_->prepare();
     states_.seed(options_.seed);
+    if (options_.survives) states_.keep();
   }
-  void synchronize_buffers() override { ddp_->synchronize_buffers(); }
+  void synchronize_buffers() override {
+    if (!options_.survives) ddp_->synchronize_buffers();
+  }
   void in_part(int part, const std::function<void()>& body) override {
     if (model_.module().is_training() && !is_compared_) is_compared_ = require_same_again(body);
     is_last_ = part + 1 == reduction_.share().count;
     is_empty_ = false;
-    states_.run(part, body);
+    states_.run(part, body, monitor().step);
     if (!is_last_ && model_.module().is_training())
       reduction_.end_part(part, is_empty_ || options_.find_unused_parameters);
   }
@@ -84,8 +93,12 @@ class VirtualStrategy final : public train::Strategy {
   void finish_gradients() override {
     ddp_->finish_gradients();
     reduction_.end_step();
+    if (options_.survives) ddp_->synchronize_buffers();
   }
-  void after_step(int64_t step) override { ddp_->after_step(step); }
+  void after_step(int64_t step) override {
+    if (options_.survives) states_.keep();
+    ddp_->after_step(step);
+  }
   void summarize(const record::RunTotals& totals, int64_t steps, record::Summary& summary) override {
     ddp_->summarize(totals, steps, summary);
     summary.virtual_ranks = options_.count;
@@ -101,7 +114,7 @@ class VirtualStrategy final : public train::Strategy {
     std::vector<std::vector<uint64_t>> hashes(2);
     is_trial_ = true;
     for (auto& of_trial : hashes) {
-      states_.run_and_undo(body);
+      states_.run_and_undo(body, monitor().step);
       for (const train::NamedTensor& parameter : parameters) {
         torch::Tensor& gradient = parameter.tensor.mutable_grad();
         const bool is_dense = gradient.defined() && gradient.layout() == torch::kStrided;
@@ -124,27 +137,29 @@ class VirtualStrategy final : public train::Strategy {
   TreeReduction& reduction_;
   PartStates& states_;
   const VirtualRanksOptions& options_;
-  bool is_last_ = true, is_empty_ = false, is_compared_ = false, is_trial_ = false;
+  bool is_last_ = true, is_empty_ = false, is_compared_, is_trial_ = false;
 };
 
 }  // namespace
 
-PartStates::PartStates(train::ModelTensors model, Range share, const std::vector<torch::Device>& gpus, bool own_buffers)
-    : model_(std::move(model)), share_(share), own_buffers_(own_buffers) {
+PartStates::PartStates(train::ModelTensors model, Range share, const std::vector<torch::Device>& gpus, bool own_buffers,
+                       bool seeds_steps)
+    : model_(std::move(model)), share_(share), own_buffers_(own_buffers), seeds_steps_(seeds_steps) {
   generators_.push_back(at::detail::getDefaultCPUGenerator());
   for (const torch::Device gpu : gpus) generators_.push_back(torch::globalContext().defaultGenerator(gpu));
-  if (share.count > 1) states_.resize(static_cast<std::size_t>(share.count));
+  if (share.count > 1 || seeds_steps) states_.resize(static_cast<std::size_t>(share.count));
 }
 
 void PartStates::seed(uint64_t seed) {
+  seed_ = seed;
   for (int part = 0; part < share_.count; ++part) {
     torch::manual_seed(seed + static_cast<uint64_t>(share_.first + part));
     if (!states_.empty()) end(part);
   }
 }
 
-void PartStates::run_and_undo(const std::function<void()>& body) {
-  if (!states_.empty()) begin(0);
+void PartStates::run_and_undo(const std::function<void()>& body, int64_t step) {
+  if (!states_.empty()) begin(0, step);
   const std::vector<torch::Tensor> random_before = random(), buffers_before = copies_of(buffers());
   body();
   const torch::NoGradGuard no_grad;
@@ -152,17 +167,21 @@ void PartStates::run_and_undo(const std::function<void()>& body) {
   copy(buffers(), buffers_before);
 }
 
-void PartStates::run(int part, const std::function<void()>& body) {
+void PartStates::run(int part, const std::function<void()>& body, int64_t step) {
   if (states_.empty()) return body();
-  begin(part);
+  begin(part, step);
   body();
   end(part);
 }
 
-void PartStates::begin(int part) {
+void PartStates::begin(int part, int64_t step) {
   const torch::NoGradGuard no_grad;
   const State& state = states_[static_cast<std::size_t>(part)];
-  set_random(state.random);
+  if (seeds_steps_) {
+    torch::manual_seed(mix(seed_ ^ mix(static_cast<uint64_t>(step) ^ mix(static_cast<uint64_t>(share_.first + part)))));
+  } else {
+    set_random(state.random);
+  }
   if (own_buffers_) return copy(buffers(), state.buffers);
   if (part > 0) return copy(buffers(), before_);
   before_ = copies_of(buffers());
@@ -175,6 +194,16 @@ void PartStates::end(int part) {
   if (own_buffers_) state.buffers = copies_of(buffers());
   if (part == 0) first_ = copies_of(buffers());
   if (part + 1 == share_.count) copy(buffers(), first_);  // those that a checkpoint has
+}
+
+void PartStates::keep() {
+  const torch::NoGradGuard no_grad;
+  kept_ = copies_of(buffers());
+}
+
+void PartStates::roll_back() {
+  const torch::NoGradGuard no_grad;
+  if (!kept_.empty()) copy(buffers(), kept_);
 }
 
 std::vector<torch::Tensor> PartStates::random() const {
@@ -215,7 +244,7 @@ VirtualRanks::VirtualRanks(const torch::nn::Module& model, train::GradientSync& 
                            const VirtualRanksOptions& options)
     : options_(options),
       reduction_(sync, ranks, options.count, wire_of(options.compression)),
-      states_(train::tensors_of(model), reduction_.share(), options.gpus, options.own_buffers) {}
+      states_(train::tensors_of(model), reduction_.share(), options.gpus, options.own_buffers, options.survives) {}
 
 std::unique_ptr<train::Strategy> VirtualRanks::strategy(Model& model, std::unique_ptr<train::Strategy> ddp) {
   return std::make_unique<VirtualStrategy>(model, std::move(ddp), reduction_, states_, options_);

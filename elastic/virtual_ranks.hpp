@@ -22,16 +22,21 @@ class PartStates {
  public:
   // share: of this rank. gpus: those whose generators the model uses. own_buffers: each virtual rank keeps its own.
   // Otherwise each begins a step with the same buffers, and those of virtual rank 0 count, as under ddp with
-  // broadcast_buffers. The model must outlive it.
-  PartStates(train::ModelTensors model, Range share, const std::vector<torch::Device>& gpus, bool own_buffers);
+  // broadcast_buffers. seeds_steps: each virtual rank is seeded again in each step, so that another rank can go on in
+  // its place. The model must outlive it.
+  PartStates(train::ModelTensors model, Range share, const std::vector<torch::Device>& gpus, bool own_buffers,
+             bool seeds_steps = false);
 
   // Seeds the generators of each virtual rank with `seed` and its number, as a rank is seeded.
   void seed(uint64_t seed);
   // Calls `body` with the state of the virtual rank of this number within the share, and keeps what it changes. Call it
   // for 0, 1, ... in turn, up to the last of the share. Throws what `body` throws.
-  void run(int part, const std::function<void()>& body);
+  void run(int part, const std::function<void()>& body, int64_t step = 0);
   // Calls `body` with the state of the first part, and undoes what it changes.
-  void run_and_undo(const std::function<void()>& body);
+  void run_and_undo(const std::function<void()>& body, int64_t step);
+  // Keeps the buffers, and restores them: those after the last finished step. roll_back() does nothing before keep().
+  void keep();
+  void roll_back();
 
  private:
   struct State {
@@ -39,7 +44,7 @@ class PartStates {
     std::vector<torch::Tensor> buffers;  // if they are its own
   };
 
-  void begin(int part);
+  void begin(int part, int64_t step);
   void end(int part);
   std::vector<torch::Tensor> random() const;
   void set_random(const std::vector<torch::Tensor>& states);
@@ -47,10 +52,12 @@ class PartStates {
 
   const train::ModelTensors model_;
   const Range share_;
-  const bool own_buffers_;
+  const bool own_buffers_, seeds_steps_;
+  uint64_t seed_ = 0;
   std::vector<at::Generator> generators_;
   std::vector<State> states_;                  // by part; empty for one part, whose state is the process's
   std::vector<torch::Tensor> before_, first_;  // buffers before the step, and after the first part
+  std::vector<torch::Tensor> kept_;
 };
 
 // Fetches the first samples again in another order. Throws Error(usage) that names a sample if it changes, because
@@ -64,6 +71,10 @@ struct VirtualRanksOptions {
   bool own_buffers = false;             // as PartStates, and gpus
   std::vector<torch::Device> gpus = {};
   std::string compression = "none";  // of what is sent: "none", "fp16" or "bf16", as strategy.compression
+  // The ranks go on after others have died (survivor.hpp). Random numbers depend on seed, step and virtual rank only,
+  // and the buffers are made equal after each step instead of before the next one, because rank 0 may die in between.
+  bool survives = false;
+  bool is_checked = false;  // the first step need not be computed twice
 };
 
 // The virtual ranks of this rank. It must outlive `sync`, whose steps use it.
@@ -74,6 +85,8 @@ class VirtualRanks {
                const VirtualRanksOptions& options);
 
   PartStates& states() { return states_; }
+  // With `survives`: undoes what an interrupted step has changed in the model.
+  void roll_back() { states_.roll_back(); }
   // Strategy ddp over the virtual ranks. `ddp` is that of `sync`. This object must outlive the result.
   std::unique_ptr<train::Strategy> strategy(Model& model, std::unique_ptr<train::Strategy> ddp);
 

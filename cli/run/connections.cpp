@@ -36,13 +36,13 @@ void run_linked(const Rendezvous& rendezvous, const std::function<void()>& body)
   }
 }
 
-Connections connect(const Assembly& assembly, const launch::World& world, const Rendezvous& rendezvous) {
+Connections connect(const Assembly& assembly, const launch::World& world, const Rendezvous& rendezvous, int changes) {
   Connections connections;
   connections.store = rendezvous.store.get();
   connections.link = rendezvous.link.get();
   const config::Experiment& experiment = assembly.experiment();
+  if (world.is_own()) connections.table = std::make_unique<launch::ProgressTable>(world.job_dir, world.local_size);
   if (world.size > 1) {
-    if (world.is_own()) connections.table = std::make_unique<launch::ProgressTable>(world.job_dir, world.local_size);
     connections.progress()->set(world.local_rank, {0, Phase::rendezvous, -1});
     launch::compare_identities(
         *connections.store, world.rank, world.size, identity(assembly), config::milliseconds(experiment.launch.timeout),
@@ -55,7 +55,8 @@ Connections connect(const Assembly& assembly, const launch::World& world, const 
                                            {.plugin = how,
                                             .device = assembly.device(),
                                             .stage_through_host = experiment.comm.stage_through_host,
-                                            .compare_calls = experiment.comm.check != "off"},
+                                            .compare_calls = experiment.comm.check != "off",
+                                            .part = changes > 0 ? "-" + std::to_string(changes) : ""},
                                            world, rendezvous);
     connections.backend = with_fault(std::move(joined.backend), experiment.faults, joined.recorder);
     connections.recorder = std::move(joined.recorder);

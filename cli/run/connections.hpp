@@ -31,7 +31,7 @@ struct Connections {
   comm::Group ranks;                               // those of the backend; without one, this rank
   std::optional<Group> tensors;                    // the same ranks, for the library's classes; empty without a backend
 
-  // Where this rank reports its progress; null for world size 1.
+  // Where this rank reports its progress; null if there is no launcher.
   launch::ProgressTable* progress() const { return link != nullptr ? &link->progress() : table.get(); }
 };
 
@@ -41,6 +41,8 @@ void run_linked(const Rendezvous& rendezvous, const std::function<void()>& body)
 
 // Checks that all ranks run the same experiment with the same plugins; Error(rendezvous) names the first difference.
 // Then joins them with a backend (strategy ddp). Collective.
-Connections connect(const Assembly& assembly, const launch::World& world, const Rendezvous& rendezvous);
+// changes: how often the ranks have changed until now (elastic/membership.hpp).
+Connections connect(const Assembly& assembly, const launch::World& world, const Rendezvous& rendezvous,
+                    int changes = 0);
 
 }  // namespace ddprun::run

@@ -12,6 +12,7 @@
 #include "cli/run/session.hpp"
 #include "ddp/share.hpp"
 #include "launch/failure.hpp"
+#include "launch/rendezvous.hpp"
 #include "record/environment.hpp"
 #include "record/run_dir.hpp"
 #include "record/trace.hpp"
@@ -38,21 +39,52 @@ std::map<std::string, std::string> versions(const Assembly& assembly) {
   return extra;
 }
 
+// The variable of a rank that takes the place of a dead one; null for any other.
+const char* replaced() {
+  return std::getenv(launch::kReplaces);
+}
+
+// What a rank has from its start to its end, also if others die.
+struct Rank {
+  const launch::World& place;  // as the job began: the launcher and the run folder know the rank by this number
+  launch::World world;         // among the ranks that train now
+  Assembly& assembly;
+  Connections& connections;
+  const RunFolder& folder;
+  record::Recorder& recorder;
+  const std::string& log_path;
+  int64_t threads;
+  elastic::Survivor* survivor;  // of a run that goes on after deaths; otherwise null
+  Rendezvous members;           // after a change: of the ranks that train now
+};
+
+void print_how_to_resume(const Rank& rank) {
+  if (const std::string text = how_to_resume(rank.folder.path()); !text.empty()) log::always(text);
+}
+
 // Reports to our own launcher, or to the other ranks, immediately, while model, data and backend still exist: stack
 // unwinding takes time, and the peers' later failures must not arrive first. Without our launcher, the error itself
 // names step and phase.
-[[noreturn]] void fail(const launch::World& world, const Connections& connections, const LauncherLink& link,
-                       CollectivesFile& collectives, const Error& error) {
+[[noreturn]] void fail(const Rank& rank, const LauncherLink& link, CollectivesFile& collectives, const Error& error) {
+  const launch::World& world = rank.place;
   const ExitCode code = error.code();
   const std::string what = error.what();
   launch::report_failure(world.job_dir, world.rank, code, what);
   collectives.write("this rank failed: " + what, code);
-  if (!world.job_dir.empty()) throw error;
-  if (connections.link != nullptr) {
-    if (const auto cause = connections.link->failed(error)) throw Error(*cause);
-  }
+  if (world.is_own()) throw error;  // our launcher prints how to resume
+  std::optional<Error> cause;
+  if (rank.connections.link != nullptr) cause = rank.connections.link->failed(error);
+  if (world.rank == 0) print_how_to_resume(rank);
+  if (cause) throw Error(*cause);
   const std::string who = world.size > 1 ? "rank " + std::to_string(world.rank) + " " : "";
   throw Error(code, who + link.where() + ": " + what);
+}
+
+// Whether the error came because the ranks have changed, and this one goes on. First ends the others' collectives.
+bool goes_on(const Rank& rank, const Error& error) {
+  if (rank.survivor == nullptr) return false;
+  if (error.code() == ExitCode::peer && rank.connections.backend) rank.connections.backend->abort();
+  return rank.survivor->have_changed(error);
 }
 
 // This rank's trace, on the clock of rank 0. Collective.
@@ -67,21 +99,17 @@ record::RankTrace common_trace(const train::Tracer& tracer, const comm::Group& r
   return trace;
 }
 
-record::Summary fit(Session& session, const Connections& connections, const launch::World& world,
-                    const RunFolder& folder, record::Recorder& recorder, CollectivesFile& collectives) {
-  try {
-    record::Summary summary = session.trainer->fit();
-    recorder.flush();
-    if (session.tracer != nullptr) {
-      const record::RankTrace trace = common_trace(*session.tracer, connections.ranks, world);
-      const auto events = connections.ranks.gather(record::events_of(trace, world.rank));
-      if (world.rank == 0) record::write_trace(folder.path(), events);
-    }
-    folder.gather();
-    return summary;
-  } catch (...) {
-    fail(world, connections, *session.launcher_link, collectives, ddp::current_error());
+record::Summary fit(Rank& rank, Session& session) {
+  record::Summary summary = session.trainer->fit();
+  rank.recorder.flush();
+  if (session.tracer != nullptr) {
+    const comm::Group& ranks = rank.connections.ranks;
+    const record::RankTrace trace = common_trace(*session.tracer, ranks, rank.world);
+    const auto events = ranks.gather(record::events_of(trace, rank.world.rank));
+    if (rank.world.rank == 0) record::write_trace(rank.folder.path(), events);
   }
+  rank.folder.gather();
+  return summary;
 }
 
 void complete(record::Summary& summary, const Assembly& assembly, const launch::World& world) {
@@ -100,10 +128,88 @@ void print_results(const record::Summary& summary, const std::string& run_dir) {
   std::fflush(stdout);
 }
 
+ExitCode report(Rank& rank, const Session& session, record::Summary summary) {
+  complete(summary, rank.assembly, rank.world);
+  const auto write = [&] {
+    rank.recorder.summary(summary);
+    if (rank.world.rank != 0) return;
+    print_results(summary, rank.folder.path());
+    if (summary.stopped == train::kInterrupted) print_how_to_resume(rank);
+  };
+  const ExitCode stopped_by = session.agreement->stopped_by();
+  if (stopped_by == ExitCode::ok) {
+    write();
+    return stopped_by;
+  }
+  if (rank.connections.table != nullptr) rank.connections.table->request_stop();
+  // Many launchers end the job when the first rank has exited with such a code, so all ranks wait until the summary is
+  // written.
+  comm::with_heartbeat(rank.connections.ranks, "writing its summary", write);
+  return rank.world.is_own() ? ExitCode::ok : stopped_by;
+}
+
+// Trains with the ranks that `rank` is connected to. Returns nothing if they have changed, and training goes on.
+std::optional<ExitCode> train(Rank& rank) {
+  Connections& connections = rank.connections;
+  const bool leads = rank.world.rank == 0;
+  CollectivesFile collectives(connections.recorder, rank.place, connections.backend ? connections.backend->name() : "",
+                              rank.folder.path(), rank.log_path);
+  std::unique_ptr<Session> session;
+  std::optional<record::Summary> summary;
+  try {
+    session = make_session(rank.assembly, connections, rank.world, rank.folder, rank.recorder, rank.survivor);
+    const bool is_first = rank.members.store == nullptr;
+    if (leads && is_first) {
+      log::plain(banner(rank.assembly, *session->loaders.train, rank.world.size, rank.threads, rank.folder.path()));
+    }
+    if (leads && rank.assembly.resume) log::info(rank.assembly.resume->message);
+    // The initial weights come from the seed, equal on all ranks; from here on random numbers differ between ranks.
+    if (is_first)
+      torch::manual_seed(static_cast<uint64_t>(rank.assembly.experiment().experiment.seed + rank.place.rank));
+    summary = fit(rank, *session);
+  } catch (...) {
+    const Error error = ddp::current_error();
+    if (goes_on(rank, error)) {
+      if (session) rank.survivor->keep(*session->virtual_ranks, *session->optimizer, session->parameters);
+      return std::nullopt;
+    }
+    if (!session) throw;
+    fail(rank, *session->launcher_link, collectives, error);
+  }
+  return report(rank, *session, *summary);
+}
+
+// After the ranks have changed: connects those that train now. Those that die meanwhile are left out. False if the
+// training has ended.
+bool regroup(Rank& rank) {
+  elastic::Survivor& survivor = *rank.survivor;
+  const config::Experiment& experiment = rank.assembly.experiment();
+  rank.assembly.loaded.experiment.faults.kind = "none";  // as after a restart
+  while (true) {
+    rank.connections = {};  // before its store
+    try {
+      if (!survivor.meet(config::milliseconds(experiment.launch.timeout))) return false;
+      const elastic::Membership& members = survivor.members();
+      rank.world.rank = members.rank();
+      rank.world.size = members.size();
+      rank.members.store = members.store();
+      rank.connections = connect(rank.assembly, rank.world, rank.members, members.changes());
+      survivor.catch_up(rank.assembly.model->module(), rank.connections.ranks);
+      rank.recorder.lead(rank.world.rank == 0);
+      rank.assembly.resume = Resume{survivor.resume(rank.folder.path() + "/checkpoints"), survivor.text()};
+      return true;
+    } catch (const Error& error) {
+      if (!goes_on(rank, error)) throw;
+    }
+  }
+}
+
 // The rank from the rendezvous to its end.
 ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin::Registry& registry) {
   const launch::World& world = options.world;
   const auto patience = config::milliseconds(options.loaded.experiment.launch.timeout);
+  const bool joins = replaced() != nullptr;
+  if (joins) options.loaded.experiment.checkpoint.resume.clear();  // it gets the state from its peers
   if (!find_common_resume(options.loaded, world, rendezvous.store.get(), patience)) return ExitCode::ok;
   const std::vector<torch::Device> devices = choose_devices(options.loaded, world);
   const bool prepared = options.prepared != nullptr;
@@ -115,50 +221,24 @@ ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin:
   place_models(assembly, devices);
   const config::Experiment& experiment = assembly.experiment();
   const int64_t threads = use_threads(experiment, world);
-  Connections connections = connect(assembly, world, rendezvous);
+  Connections connections = joins ? Connections() : connect(assembly, world, rendezvous);
   RunFolder folder(connections, world, options.run_dir, experiment);
   const std::string log_path = log_dir(experiment, folder.path()) + "/rank" + std::to_string(world.rank) + ".log";
   if (options.run_dir.empty()) log::also_to(log_path);  // otherwise the launcher writes it
-
-  CollectivesFile collectives(connections.recorder, world, connections.backend ? connections.backend->name() : "",
-                              folder.path(), log_path);
   record::Recorder recorder(folder.path(), world.rank);
   if (world.rank == 0) record::write_environment(folder.path(), record::collect_environment(versions(assembly)));
-  const auto session = make_session(assembly, connections, world, folder, recorder);
-  if (world.rank == 0) {
-    log::plain(banner(assembly, *session->loaders.train, world.size, threads, folder.path()));
+  std::optional<elastic::Survivor> survivor;
+  if (options.survives && world.size > 1) survivor.emplace(*rendezvous.store, world.rank, world.size);
+  Rank rank{world, world, assembly, connections, folder, recorder, log_path, threads, survivor ? &*survivor : nullptr,
+            {}};
+  if (joins) {
+    rendezvous.store->set(replaced(), "");
+    survivor->join(patience);
   }
-  if (world.rank == 0 && assembly.resume) log::info(assembly.resume->message);
-  // The initial weights come from the seed, equal on all ranks; from here on random numbers differ between ranks.
-  torch::manual_seed(static_cast<uint64_t>(experiment.experiment.seed + world.rank));
-
-  const auto print_how_to_resume = [run_dir = folder.path()] {
-    if (const std::string text = how_to_resume(run_dir); !text.empty()) log::always(text);
-  };
-  const bool prints_it = world.rank == 0 && world.job_dir.empty();  // otherwise our launcher prints it, after a failure
-  record::Summary summary;
-  try {
-    summary = fit(*session, connections, world, folder, recorder, collectives);
-  } catch (const Error&) {
-    if (prints_it) print_how_to_resume();
-    throw;
+  for (bool must_meet = joins; !must_meet || regroup(rank); must_meet = true) {
+    if (const std::optional<ExitCode> code = train(rank)) return *code;
   }
-  complete(summary, assembly, world);
-  const auto report = [&] {
-    recorder.summary(summary);
-    if (world.rank != 0) return;
-    print_results(summary, folder.path());
-    if (summary.stopped == train::kInterrupted) print_how_to_resume();
-  };
-  if (session->agreement->stopped_by() == ExitCode::ok) {
-    report();
-    return ExitCode::ok;
-  }
-  if (connections.table != nullptr) connections.table->request_stop();
-  // Many launchers end the job when the first rank has exited with such a code, so all ranks wait until the summary is
-  // written.
-  comm::with_heartbeat(connections.ranks, "writing its summary", report);
-  return world.job_dir.empty() ? session->agreement->stopped_by() : ExitCode::ok;
+  return ExitCode::ok;
 }
 
 }  // namespace
@@ -186,7 +266,9 @@ Prepared prepare(const config::Loaded& loaded, const plugin::Registry& registry,
 ExitCode run_rank(RankOptions options, const plugin::Registry& registry) {
   keep_freed_memory();
   const auto patience = config::milliseconds(options.loaded.experiment.launch.timeout);
-  const Rendezvous rendezvous = join_rendezvous(options.world, patience);
+  const Rendezvous rendezvous = replaced() == nullptr
+                                    ? join_rendezvous(options.world, patience)
+                                    : Rendezvous{launch::folder_store(options.world.job_dir), nullptr};
   if (options.world.restarts > 0) options.loaded.experiment.faults.kind = "none";  // ddprun's launcher does the same
   report_crashes(options.world, rendezvous);
   ExitCode code = ExitCode::ok;

@@ -60,8 +60,9 @@ bool find_resume(config::Loaded& loaded);
 struct RankOptions {
   config::Loaded loaded;
   launch::World world;
-  Prepared prepared;    // for all ranks of `world`; null: this rank prepares the run itself
-  std::string run_dir;  // "": rank 0 creates it, and each rank writes its log file (a run without our launcher)
+  Prepared prepared;      // for all ranks of `world`; null: this rank prepares the run itself
+  std::string run_dir;    // "": rank 0 creates it, and each rank writes its log file (a run without our launcher)
+  bool survives = false;  // as launch::Job::survives
 };
 
 // Runs the rank to its end: writes files into the run folder, and on rank 0 results to stdout. Returns the exit code:

@@ -26,7 +26,8 @@ std::vector<train::Observer*> all_observers(Session& session, const Assembly& as
 }
 
 // In call order.
-std::vector<train::Policy*> make_policies(Session& session, const Assembly& assembly, const launch::World& world) {
+std::vector<train::Policy*> make_policies(Session& session, const Assembly& assembly, const launch::World& world,
+                                          elastic::Survivor* survivor) {
   const config::Experiment& experiment = assembly.experiment();
   const config::Experiment::Train& training = experiment.train;
   const auto add = [&](auto policy) { session.policies.push_back(std::move(policy)); };
@@ -53,6 +54,7 @@ std::vector<train::Policy*> make_policies(Session& session, const Assembly& asse
   }
   std::vector<train::Policy*> all{session.agreement.get()};
   for (const auto& policy : session.policies) all.push_back(policy.get());
+  if (survivor != nullptr) all.push_back(survivor);  // after those that change the position
   return all;
 }
 
@@ -107,7 +109,8 @@ void add_checkpoints(Session& session, Assembly& assembly, const RunFolder& fold
 }  // namespace
 
 std::unique_ptr<Session> make_session(Assembly& assembly, Connections& connections, const launch::World& world,
-                                      const RunFolder& folder, record::Recorder& recorder) {
+                                      const RunFolder& folder, record::Recorder& recorder,
+                                      elastic::Survivor* survivor) {
   const config::Experiment& experiment = assembly.experiment();
   auto made = std::make_unique<Session>();
   Session& session = *made;
@@ -126,7 +129,7 @@ std::unique_ptr<Session> make_session(Assembly& assembly, Connections& connectio
     session.parity = std::make_unique<train::ParityLog>(recorder.run_dir(), world.rank, session.parameters, steps);
   }
   session.sync = make_sync(assembly, connections);
-  session.virtual_ranks = make_virtual_ranks(assembly, connections, session.sync.get());
+  session.virtual_ranks = make_virtual_ranks(assembly, connections, session.sync.get(), survivor);
   add_checkpoints(session, assembly, folder, world);
   session.strategy = make_strategy(assembly, connections.ranks, session.sync.get());
   if (auto* const on = session.virtual_ranks.get()) {
@@ -142,7 +145,7 @@ std::unique_ptr<Session> make_session(Assembly& assembly, Connections& connectio
       .test = session.loaders.test.get(),
       .checkpoints = session.checkpoints.get(),
       .observers = all_observers(session, assembly, world, recorder),
-      .policies = make_policies(session, assembly, world),
+      .policies = make_policies(session, assembly, world, survivor),
       .plan = {experiment.train.epochs, experiment.train.steps, experiment.train.evaluate},
       .step = step_options(assembly.loaded, ranks, session.loaders.train->steps()),
   });

@@ -10,7 +10,7 @@
 #include "cli/run/observers.hpp"
 #include "cli/run/run_folder.hpp"
 #include "cli/run/training.hpp"
-#include "elastic/virtual_ranks.hpp"
+#include "elastic/survivor.hpp"
 #include "record/recorder.hpp"
 #include "train/loop/agreement.hpp"
 #include "train/loop/checkpointing.hpp"
@@ -41,9 +41,9 @@ struct Session {
   std::unique_ptr<Trainer> trainer;
 };
 
-// The arguments must outlive the result. Collective. Throws what its parts throw.
+// The arguments must outlive the result. survivor: null unless ranks may die. Collective. Throws what its parts throw.
 std::unique_ptr<Session> make_session(Assembly& assembly, Connections& connections, const launch::World& world,
-                                      const RunFolder& folder, record::Recorder& recorder);
+                                      const RunFolder& folder, record::Recorder& recorder, elastic::Survivor* survivor);
 
 // What the first lines of a run say. threads: as use_threads().
 std::string banner(const Assembly& assembly, const train::DataLoader& loader, int world, int64_t threads,

@@ -111,18 +111,24 @@ std::unique_ptr<train::GradientSync> make_sync(const Assembly& assembly, const C
 }
 
 std::unique_ptr<elastic::VirtualRanks> make_virtual_ranks(const Assembly& assembly, const Connections& connections,
-                                                          train::GradientSync* sync) {
+                                                          train::GradientSync* sync,
+                                                          const elastic::Survivor* survivor) {
   const auto& strategy = assembly.experiment().strategy;
   if (!has_virtual_ranks(assembly.experiment())) return nullptr;
   elastic::VirtualRanksOptions options{.count = static_cast<int>(strategy.virtual_ranks),
                                        .seed = static_cast<uint64_t>(assembly.experiment().experiment.seed),
                                        .find_unused_parameters = strategy.find_unused_parameters,
                                        .own_buffers = !strategy.broadcast_buffers,
-                                       .compression = strategy.compression};
+                                       .compression = strategy.compression,
+                                       .survives = survivor != nullptr,
+                                       .is_checked = survivor != nullptr && survivor->members().changes() > 0};
   if (!assembly.device().is_cpu()) options.gpus = assembly.devices;
-  comm::with_heartbeat(connections.ranks, "loading the first samples", [&] {
-    config::at_key(assembly.loaded.sources, "data.name", [&] { elastic::require_same_samples(*assembly.data.train); });
-  });
+  if (!options.is_checked) {
+    comm::with_heartbeat(connections.ranks, "loading the first samples", [&] {
+      config::at_key(assembly.loaded.sources, "data.name",
+                     [&] { elastic::require_same_samples(*assembly.data.train); });
+    });
+  }
   return config::at_key(assembly.loaded.sources, "comm.backend", [&] {
     return std::make_unique<elastic::VirtualRanks>(assembly.model->module(), *sync, connections.ranks, options);
   });

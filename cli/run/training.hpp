@@ -5,7 +5,7 @@
 
 #include "cli/run/assembly.hpp"
 #include "cli/run/connections.hpp"
-#include "elastic/virtual_ranks.hpp"
+#include "elastic/survivor.hpp"
 #include "launch/world.hpp"
 #include "train/loop/data_loader.hpp"
 #include "train/loop/step_runner.hpp"
@@ -32,9 +32,9 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const config::Experiment
 // For the assembly's model under ddp; otherwise null. Collective.
 std::unique_ptr<train::GradientSync> make_sync(const Assembly& assembly, const Connections& connections);
 
-// With strategy.virtual_ranks; otherwise null.
+// With strategy.virtual_ranks; otherwise null. survivor: as make_session().
 std::unique_ptr<elastic::VirtualRanks> make_virtual_ranks(const Assembly& assembly, const Connections& connections,
-                                                          train::GradientSync* sync);
+                                                          train::GradientSync* sync, const elastic::Survivor* survivor);
 
 // With model.sync_batch_norm under ddp: converts the model's BatchNorm modules to these ranks. Throws
 // Error(usage) that names the key and a module that cannot be converted.

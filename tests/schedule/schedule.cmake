@@ -19,7 +19,7 @@ takes(2
   conformance_nccl_fake_gpu_threads conformance_shm_processes conformance_shm_threads
   conformance_ucx_fake_gpu_processes conformance_ucx_fake_gpu_threads conformance_ucx_processes
   conformance_ucx_threads container ddp ddp_checkpoint_parity documented_dataset doctor e2e_cli e2e_compare e2e_cuda
-  e2e_data e2e_data_info e2e_launchers e2e_resume e2e_train e2e_training e2e_virtual_ranks examples_asan faults_quick_0
+  e2e_data e2e_data_info e2e_launchers e2e_resume e2e_survival e2e_train e2e_training e2e_virtual_ranks examples_asan faults_quick_0
   faults_quick_1 fetch gpu_checks library_parity models_logits_parity models_weights_parity packages parity_one_process report report_browser
   report_browser_runs sampler_parity site sync_batch_norm zero zero_parity)
 

@@ -1,0 +1,94 @@
+#include "elastic/membership.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <sstream>
+
+#include "ddprun/error.hpp"
+#include "launch/rendezvous.hpp"
+
+namespace ddprun::elastic {
+namespace {
+
+using std::chrono::milliseconds;
+
+class StoreOfMembers final : public Store {
+ public:
+  StoreOfMembers(Store& job, int changes)
+      : job_(job),
+        store_(launch::prefixed_store(job, std::to_string(changes) + "/")),
+        next_change_(launch::members_key(changes + 1)) {}
+
+  void set(const std::string& key, std::string_view value) override { store_->set(key, value); }
+
+  std::optional<std::string> get(const std::string& key, milliseconds timeout) override {
+    constexpr milliseconds kBetweenChecks{10};
+    const auto end = std::chrono::steady_clock::now() + timeout;
+    while (true) {
+      const auto left = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
+      if (auto value = store_->get(key, std::min(left, kBetweenChecks))) return value;
+      if (job_.get(next_change_, milliseconds(0))) {
+        throw Error(ExitCode::peer, "the ranks have changed while this one waited for \"" + key + "\"");
+      }
+      if (left <= kBetweenChecks) return std::nullopt;
+    }
+  }
+
+ private:
+  Store& job_;
+  const std::unique_ptr<Store> store_;
+  const std::string next_change_;
+};
+
+}  // namespace
+
+Membership::Membership(Store& job, int rank, int size)
+    : job_(job), number_(rank), members_(static_cast<std::size_t>(size)), rank_(rank) {
+  std::iota(members_.begin(), members_.end(), 0);
+}
+
+std::unique_ptr<Store> Membership::store() const {
+  return std::make_unique<StoreOfMembers>(job_, changes_);
+}
+
+bool Membership::has_changed(milliseconds limit) const {
+  return job_.get(launch::members_key(changes_ + 1), limit).has_value();
+}
+
+bool Membership::renew(milliseconds limit) {
+  if (!has_changed(limit)) return false;
+  while (const auto members = job_.get(launch::members_key(changes_ + 1), milliseconds(0))) {
+    std::istringstream numbers(*members);
+    members_.assign(std::istream_iterator<int>(numbers), {});
+    ++changes_;
+  }
+  find_rank();
+  return true;
+}
+
+void Membership::find_rank() {
+  const auto found = std::ranges::find(members_, number_);
+  rank_ = found == members_.end() ? -1 : static_cast<int>(found - members_.begin());
+}
+
+std::vector<Member> Membership::meet(const Member& mine, milliseconds timeout) {
+  const std::vector<std::string> texts =
+      store()->allgather("members", rank_, size(), std::to_string(mine.step) + " " + mine.text, timeout);
+  std::vector<std::pair<int, Member>> met;  // with their numbers
+  for (std::size_t at = 0; at < texts.size(); ++at) {
+    const std::size_t blank = texts[at].find(' ');
+    met.push_back({members_[at], {std::stoll(texts[at].substr(0, blank)), texts[at].substr(blank + 1)}});
+  }
+  std::ranges::stable_sort(met, std::greater(), [](const auto& each) { return each.second.step; });
+  std::vector<Member> members;
+  members_.clear();
+  for (auto& [number, member] : met) {
+    members_.push_back(number);
+    members.push_back(std::move(member));
+  }
+  find_rank();
+  return members;
+}
+
+}  // namespace ddprun::elastic

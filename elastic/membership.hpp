@@ -1,0 +1,57 @@
+// Membership: which ranks of a job train, after some have died and others have been started in their place. On one
+// host, under ddprun's launcher, which reports each change in the job's store. Torch-free.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/store.hpp"
+
+namespace ddprun::elastic {
+
+// What the members exchange when they meet.
+struct Member {
+  int64_t step = 0;  // the last step that the rank has finished; -1: it has just been started
+  std::string text;  // any further text
+};
+
+// One rank's view. Single-threaded.
+class Membership {
+ public:
+  // job: of the whole job; it outlives this object. rank, size: as the job began.
+  Membership(Store& job, int rank, int size);
+
+  int changes() const { return changes_; }  // how often the members have changed so far
+  // Among the members; rank() is -1 if this rank is none.
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(members_.size()); }
+
+  // The store of the members. Its functions throw Error(peer) as soon as the members have changed. It may outlive this
+  // object, but not the job's store.
+  std::unique_ptr<Store> store() const;
+
+  // Whether the launcher has reported a further change. Waits for it at most `limit`. Throws Error(peer) if the whole
+  // job has failed.
+  bool has_changed(std::chrono::milliseconds limit) const;
+  // If it has changed: the members are those of the newest change, in the order of their first numbers.
+  bool renew(std::chrono::milliseconds limit);
+
+  // Collective over the members, once after each renew(): exchanges `mine`, and orders the ranks by their steps. Rank 0
+  // is from then on one that has finished the most. Returns all in the new order. Throws as store(), and
+  // Error(rendezvous) after `timeout`.
+  std::vector<Member> meet(const Member& mine, std::chrono::milliseconds timeout);
+
+ private:
+  void find_rank();
+
+  Store& job_;
+  const int number_;          // this rank as the job began
+  std::vector<int> members_;  // their numbers as the job began, in the order of their ranks
+  int rank_;
+  int changes_ = 0;
+};
+
+}  // namespace ddprun::elastic

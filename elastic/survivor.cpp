@@ -1,0 +1,144 @@
+#include "elastic/survivor.hpp"
+
+#include <torch/serialize.h>
+
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+#include <utility>
+
+#include "ddprun/error.hpp"
+#include "train/optim/optimizers.hpp"
+#include "train/tensor/tensor_buffer.hpp"
+#include "train/tensor/weights.hpp"
+
+namespace ddprun::elastic {
+namespace {
+
+// The launcher notices a death within milliseconds. It kills a rank that is stopped after 2 s.
+constexpr std::chrono::milliseconds kReported{4000};
+constexpr std::chrono::milliseconds kBetweenChecks{20};
+
+const std::string kOptimizer = "optimizer.", kWorld = "world";
+
+// One `key=value` per line.
+std::string text_of(const train::Position& position) {
+  checkpoint::Metadata metadata;
+  train::write_position(position, metadata);
+  std::string text;
+  for (const auto& [key, value] : metadata) text += key + "=" + value + "\n";
+  return text;
+}
+
+train::Position position_in(const std::string& text) {
+  checkpoint::File file;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t equals = line.find('=');
+    file.metadata[line.substr(0, equals)] = line.substr(equals + 1);
+  }
+  return train::read_position(file);
+}
+
+// Rank 0's bytes on all ranks.
+std::vector<char> from_rank0(const comm::Group& ranks, std::vector<char> bytes) {
+  bytes.resize(static_cast<std::size_t>(ranks.gather(std::vector{static_cast<int64_t>(bytes.size())}).front()));
+  ranks.backend().broadcast({.recv = bytes.data(), .count = bytes.size(), .dtype = DType::uint8}).wait(ranks.timeout());
+  return bytes;
+}
+
+}  // namespace
+
+void Survivor::join(std::chrono::milliseconds limit) {
+  at_.step = -1;
+  has_state_ = true;
+  do {
+    if (!members_.renew(limit)) throw Error(ExitCode::rendezvous, "the other ranks did not let this one join");
+  } while (members_.rank() < 0);
+}
+
+void Survivor::on_step_end(const record::StepRecord& /*record*/, train::LoopState& state) {
+  at_ = state.at;
+  finished_ = Clock::now();
+}
+
+train::Decision Survivor::after_step(int64_t /*step*/) {
+  const auto now = Clock::now();
+  if (now < next_check_) return {};
+  next_check_ = now + kBetweenChecks;
+  if (members_.has_changed({})) throw Error(ExitCode::peer, "the ranks have changed");
+  return {};
+}
+
+train::Decision Survivor::after_epoch(const record::EpochRecord& /*record*/, train::LoopState& state) {
+  at_ = {state.at.step, state.at.epoch + 1, 0, {}, state.at.numbers};
+  return {};
+}
+
+void Survivor::keep(VirtualRanks& ranks, torch::optim::Optimizer& optimizer,
+                    const std::vector<train::NamedTensor>& parameters) {
+  if (!is_running_) return;
+  ranks.roll_back();
+  optimizer_ = train::optimizer_state(optimizer, parameters);
+}
+
+bool Survivor::have_changed(const Error& error) {
+  const bool may_follow = error.code() == ExitCode::peer || error.code() == ExitCode::rendezvous;
+  return has_state_ && members_.renew(may_follow ? kReported : std::chrono::milliseconds(0));
+}
+
+bool Survivor::meet(std::chrono::milliseconds timeout) {
+  is_running_ = false;
+  met_ = members_.meet({at_.step, text_of(at_)}, timeout);
+  return met_.front().step >= 0;
+}
+
+void Survivor::catch_up(const torch::nn::Module& model, const comm::Group& ranks) {
+  const auto is_behind = [&](const Member& member) { return member.step < met_.front().step; };
+  if (std::ranges::none_of(met_, is_behind)) return;
+  const torch::NoGradGuard no_grad;
+  c10::Dict<std::string, torch::Tensor> tensors;
+  if (ranks.rank() == 0) {
+    for (const auto& [name, tensor] : train::state(model)) tensors.insert(name, tensor.detach());
+    for (const auto& [name, tensor] : optimizer_) tensors.insert(kOptimizer + name, tensor);
+  }
+  const std::vector<char> bytes =
+      from_rank0(ranks, ranks.rank() == 0 ? torch::pickle_save(tensors) : std::vector<char>());
+  if (!is_behind(met_[static_cast<std::size_t>(ranks.rank())])) return;
+  // From here on nothing can fail on another rank's account.
+  const auto received = torch::pickle_load(bytes).toGenericDict();
+  for (const auto& [name, tensor] : train::state(model)) tensor.detach().copy_(received.at(name).toTensor());
+  optimizer_.clear();
+  for (const auto& entry : received) {
+    const std::string name = entry.key().toStringRef();
+    if (name.starts_with(kOptimizer)) optimizer_.push_back({name.substr(kOptimizer.size()), entry.value().toTensor()});
+  }
+  at_ = position_in(met_.front().text);
+}
+
+train::ResumeFrom Survivor::resume(const std::string& checkpoints) const {
+  train::Position at = at_;
+  at.totals = {};
+  for (const Member& member : met_) at.totals += position_in(member.text).totals;
+  checkpoint::File file;
+  file.path = "the state that this rank has kept";
+  train::FileTensors tensors;
+  tensors.add(optimizer_, kOptimizer);
+  for (const checkpoint::TensorView& view : tensors.views()) {
+    const auto* const bytes = static_cast<const std::byte*>(view.data);
+    file.tensors.push_back({view.name, view.dtype, view.shape, {bytes, bytes + view.bytes}});
+  }
+  train::write_position(at, file.metadata);
+  file.metadata[kWorld] = "0";  // no speeds of ranks to drop
+  return {checkpoint::commit_at(checkpoints, at.step), false, {{0, std::move(file)}}};
+}
+
+std::string Survivor::text() const {
+  std::ostringstream text;
+  text << members_.size() << (members_.size() == 1 ? " rank goes on" : " ranks go on") << " after step " << at_.step
+       << ", " << std::setprecision(2) << std::chrono::duration<double>(Clock::now() - finished_).count()
+       << " s after its end";
+  return text.str();
+}
+
+}  // namespace ddprun::elastic
