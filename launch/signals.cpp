@@ -4,6 +4,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -116,22 +117,20 @@ void send_held_usr2(int value) {
   if (usr2_is_held) ::sigqueue(::getpid(), SIGUSR2, {.sival_int = value});
 }
 
-Usr2Thread::Usr2Thread(std::function<void(int)> handle) : handle_(std::move(handle)), thread_([this] { run(); }) {}
+Usr2Thread::Usr2Thread(std::function<void(int)> handle)
+    : thread_([handle = std::move(handle)](const std::stop_token& stop) {
+        const sigset_t set = block_usr2();
+        while (true) {
+          siginfo_t info{};
+          if (::sigwaitinfo(&set, &info) != SIGUSR2) continue;
+          if (stop.stop_requested()) return;
+          handle(info.si_code == SI_QUEUE ? info.si_value.sival_int : 0);
+        }
+      }) {}
 
 Usr2Thread::~Usr2Thread() {
-  stopping_ = true;
+  thread_.request_stop();
   ::pthread_kill(thread_.native_handle(), SIGUSR2);
-  thread_.join();
-}
-
-void Usr2Thread::run() {
-  const sigset_t set = block_usr2();
-  while (true) {
-    siginfo_t info{};
-    if (::sigwaitinfo(&set, &info) != SIGUSR2) continue;
-    if (stopping_) return;
-    handle_(info.si_code == SI_QUEUE ? info.si_value.sival_int : 0);
-  }
 }
 
 }  // namespace ddprun::launch

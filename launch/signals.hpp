@@ -2,7 +2,6 @@
 // a thread of a rank handles.
 #pragma once
 
-#include <atomic>
 #include <csignal>
 #include <functional>
 #include <initializer_list>
@@ -74,11 +73,7 @@ class Usr2Thread {
   Usr2Thread& operator=(const Usr2Thread&) = delete;
 
  private:
-  void run();
-
-  const std::function<void(int)> handle_;
-  std::atomic<bool> stopping_{false};
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace ddprun::launch
