@@ -39,16 +39,7 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return result;
 }
 
-}  // namespace
-
-Pipe make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(ExitCode::failure, std::string("the launcher cannot make a pipe: ") + std::strerror(errno));
-  }
-  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
-
+// `body` runs in the child, which then exits with 127.
 Child fork_child(const std::function<void()>& body) {
   Pipe out = make_pipe(), err = make_pipe();
   const pid_t parent = ::getpid();
@@ -72,6 +63,16 @@ Child fork_child(const std::function<void()>& body) {
   child.out = std::move(out.read);
   child.err = std::move(err.read);
   return child;
+}
+
+}  // namespace
+
+Pipe make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    throw Error(ExitCode::failure, std::string("the launcher cannot make a pipe: ") + std::strerror(errno));
+  }
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
 Child spawn(const std::vector<std::string>& command, const std::vector<std::string>& environment,

@@ -24,20 +24,17 @@ struct Pipe {
 };
 Pipe make_pipe();
 
-// Forks a process that runs `body` and then exits with 127. It has a process group of its own, stdin from /dev/null,
-// and no signal blocked or ignored, except SIGUSR2. It is killed when the calling thread ends, however that ends: call
-// it on the main thread. Throws Error(failure).
-Child fork_child(const std::function<void()>& body);
-
-// Such a process that runs `command` (argv; command[0] is a path, or a name on PATH) with exactly the variables of
-// `environment` ("NAME=value"). It calls `before_exec` first, which may call only async-signal-safe functions. Throws
-// Error(failure) that names the program.
+// Starts a process that runs `command` (argv; command[0] is a path, or a name on PATH) with exactly the variables of
+// `environment` ("NAME=value"). It has a process group of its own, stdin from /dev/null, and no signal blocked or
+// ignored, except SIGUSR2. It calls `before_exec` first, which may call only async-signal-safe functions. It is killed
+// when the calling thread ends, however that ends: call it on the main thread. Throws Error(failure) that names the
+// program.
 Child spawn(
     const std::vector<std::string>& command, const std::vector<std::string>& environment,
     const std::function<void()>& before_exec = [] {});
 
-// A rank that has what this process has loaded and prepared: LibTorch alone takes 0.14 s. It calls `before_start`, then
-// `main`, with exactly the variables of `environment`, and exits with the result, without destructors of static
+// Such a process that has what this one has loaded and prepared: LibTorch alone takes 0.14 s. It calls `before_start`,
+// then `main`, with exactly the variables of `environment`, and exits with the result, without destructors of static
 // objects. /proc shows this process's command line and variables for it. Call it while there is one thread. Throws
 // Error(failure).
 Child fork_rank(const std::function<int()>& main, const std::vector<std::string>& environment,
