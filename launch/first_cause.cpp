@@ -34,11 +34,6 @@ auto precedence(const RankEnd& end) {
   return std::tuple(class_of(end), end.failure ? end.failure->time : end.time, end.rank);
 }
 
-std::string signal_text(int signal) {
-  const char* name = ::sigabbrev_np(signal);
-  return "killed by signal " + std::to_string(signal) + (name != nullptr ? " (SIG" + std::string(name) + ")" : "");
-}
-
 std::string what_happened(const RankEnd& end) {
   if (end.failure) return end.failure->message;
   if (end.stopped) return "stopped by a signal and not continued; killed";
@@ -46,8 +41,10 @@ std::string what_happened(const RankEnd& end) {
   if (end.lost > 0 && end.silent) return "lost: this host does not answer any more";
   if (end.lost > 0) return "lost: the connection has ended; the process was killed, or its host has restarted";
   if (end.signal == 0) return "exited with code " + std::to_string(end.exit_code);
-  const std::string where = end.crash.empty() ? "" : " in " + end.crash;
-  return signal_text(end.signal) + where + (end.signal == SIGKILL && end.memory_limit ? ", memory limit reached" : "");
+  std::string text = "killed by signal " + std::to_string(end.signal);
+  if (const char* name = ::sigabbrev_np(end.signal); name != nullptr) text += " (SIG" + std::string(name) + ")";
+  if (!end.crash.empty()) text += " in " + end.crash;
+  return text + (end.signal == SIGKILL && end.memory_limit ? ", memory limit reached" : "");
 }
 
 // "ranks 4 and 5 (node2)"

@@ -16,7 +16,8 @@
 namespace ddprun::launch {
 namespace {
 
-void leave_the_launcher() {
+// The pipe has the ids of groups, and their negatives when they are released.
+[[noreturn]] void watch(int pipe, const std::string& job_dir) {
   ::setsid();
   sigset_t all;
   ::sigfillset(&all);
@@ -25,11 +26,6 @@ void leave_the_launcher() {
   const int null = ::open("/dev/null", O_RDWR);
   for (int fd = 0; fd <= 2; ++fd) ::dup2(null, fd);
   if (null > 2) ::close(null);
-}
-
-// The pipe has the ids of groups, and their negatives when they are released.
-[[noreturn]] void watch(int pipe, const std::string& job_dir) {
-  leave_the_launcher();
   std::set<pid_t> groups;
   pid_t message = 0;
   for (ssize_t got = 0; (got = ::read(pipe, &message, sizeof message)) != 0;) {

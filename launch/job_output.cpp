@@ -28,12 +28,6 @@ bool same_file(int a, int b) {
          left.st_ino == right.st_ino;
 }
 
-UniqueFd open_log(const std::string& path) {
-  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
-  if (!file) throw Error(ExitCode::failure, "cannot write the log " + path + ": " + std::strerror(errno));
-  return file;
-}
-
 }  // namespace
 
 void Screen::line(std::string_view text, bool of_rank0) {
@@ -92,7 +86,9 @@ JobOutput::JobOutput(int first, int ranks, const std::string& log_dir)
   std::filesystem::create_directories(log_dir, error);
   if (error) throw Error(ExitCode::failure, "cannot make the log folder " + log_dir + ": " + error.message());
   for (int rank = 0; rank < ranks; ++rank) {
-    logs_.push_back(open_log(log_dir + "/rank" + std::to_string(first + rank) + ".log"));
+    const std::string path = log_dir + "/rank" + std::to_string(first + rank) + ".log";
+    logs_.emplace_back(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
+    if (!logs_.back()) throw Error(ExitCode::failure, "cannot write the log " + path + ": " + std::strerror(errno));
   }
 }
 

@@ -13,13 +13,6 @@ bool same_position(const Progress& a, const Progress& b) {
   return a.step == b.step && a.phase == b.phase && a.bucket == b.bucket;
 }
 
-// The farthest collective in which a rank waits; null if none does.
-const RankProgress* farthest_waiting(const std::vector<RankProgress>& ranks) {
-  const auto step = [](const RankProgress& rank) { return in_collective(rank.progress) ? rank.progress.step : -1; };
-  const auto farthest = std::ranges::max_element(ranks, {}, step);
-  return farthest == ranks.end() || !in_collective(farthest->progress) ? nullptr : &*farthest;
-}
-
 }  // namespace
 
 std::vector<StallWatch::Line> StallWatch::check(const std::vector<RankProgress>& ranks, Clock::time_point now) {
@@ -74,10 +67,11 @@ void StallWatch::add_hanging(const std::vector<RankProgress>& ranks, Clock::time
     seen.next = kFirst;
     seen.hangs = false;
   }
-  const RankProgress* waiting = farthest_waiting(ranks);
-  if (waiting == nullptr) return;
+  const auto step = [](const RankProgress& rank) { return in_collective(rank.progress) ? rank.progress.step : -1; };
+  const auto waiting = std::ranges::max_element(ranks, {}, step);  // in the farthest collective, if any is in one
+  if (waiting == ranks.end() || !in_collective(waiting->progress)) return;
   const auto waits = [&](const RankProgress& rank) { return same_position(rank.progress, waiting->progress); };
-  const auto count = std::count_if(ranks.begin(), ranks.end(), waits);
+  const auto count = std::ranges::count_if(ranks, waits);
   const bool all = count == static_cast<std::ptrdiff_t>(ranks.size());
   for (const RankProgress& rank : ranks) {
     Seen& seen = seen_[rank.rank];

@@ -21,17 +21,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// TCPStore logs each wait and each failed attempt to connect, with a stack trace. Errors say the same in one line.
-void silence_c10d() {
-  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = c10::GLOG_FATAL;
-}
-
 milliseconds until(Clock::time_point deadline) {
   return std::max(std::chrono::ceil<milliseconds>(deadline - Clock::now()), milliseconds(1));
 }
 
 c10d::TCPStore connect(const World& world, milliseconds timeout) {
-  silence_c10d();
+  // TCPStore logs each wait and each failed attempt to connect, with a stack trace. Errors say the same in one line.
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = c10::GLOG_FATAL;
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(world.master_port);
   options.isServer = false;

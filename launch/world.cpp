@@ -161,8 +161,7 @@ void find_master(World& world, const Variables& launcher) {
     world.master_port = number_of("MASTER_PORT", port, 1, 65535);
     return;
   }
-  const bool on_one_host = world.local_size == world.size;
-  if (world.job.empty() && on_one_host) world.job = std::to_string(::getppid());
+  if (world.job.empty() && world.local_size == world.size) world.job = std::to_string(::getppid());
   if (world.job.empty()) {
     refuse(
         "MASTER_PORT is not set, and " + world.launcher +
