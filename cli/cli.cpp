@@ -106,7 +106,7 @@ void declare(CLI::App& cli, Arguments& arguments, Command& command) {
   console::add_node_options(cli, arguments.nodes, "-n,");
   cli.get_option("--nnodes")
       ->transform([&](const std::string& text) { return console::read_min_nodes(arguments.nodes, text); }, "")
-      ->type_name("N | MIN:MAX");
+      ->description("The number of hosts, each with the same command. 1:1: one host, and ranks may die.");
   auto* quiet = cli.add_flag("-q,--quiet", arguments.quiet, "Print only errors and the results.");
   cli.add_flag("-v,--verbose", arguments.verbose, "Print details too.")->excludes(quiet);
   auto* version = cli.add_flag("--version")->description("Print the versions of ddprun, Torch and the compiler.");
