@@ -104,8 +104,12 @@ void declare(CLI::App& cli, Arguments& arguments, Command& command) {
   console::add_plugin_path(cli, arguments.plugin_paths);
   cli.footer([] { return "Tools:\n" + describe_tools() + "\n" + console::kAboutPlugins + "\n" + kExitCodes; });
   console::add_node_options(cli, arguments.nodes, "-n,");
+  const auto read_nodes = [&](const std::string& text) {
+    arguments.nodes.survives = text == "1:1";
+    return arguments.nodes.survives ? "1" : text;
+  };
   cli.get_option("--nnodes")
-      ->transform([&](const std::string& text) { return console::read_min_nodes(arguments.nodes, text); }, "")
+      ->transform(read_nodes, "")
       ->description("The number of hosts, each with the same command. 1:1: one host, and ranks may die.");
   auto* quiet = cli.add_flag("-q,--quiet", arguments.quiet, "Print only errors and the results.");
   cli.add_flag("-v,--verbose", arguments.verbose, "Print details too.")->excludes(quiet);

@@ -94,29 +94,26 @@ ExitCode be_rank(const Arguments& arguments, const config::Loaded& loaded, const
     log::info(world.launcher + " has started " + console::several(world.size, "rank") +
               (loaded.sources.given("launch.nproc") ? "; launch.nproc is not used" : ""));
   }
-  return run::run_rank({loaded, world, std::move(prepared), own && run_dir != nullptr ? run_dir : "",
-                        arguments.nodes.min_nodes.has_value()},
-                       registry);
+  return run::run_rank(
+      {loaded, world, std::move(prepared), own && run_dir != nullptr ? run_dir : "", arguments.nodes.survives},
+      registry);
 }
 
-// With --nnodes MIN:MAX, the ranks that are left must be able to go on, and to compute the same numbers.
+// With --nnodes 1:1, the ranks that are left must be able to go on, and to compute the same numbers.
 void check_survival(const config::Loaded& loaded, const console::NodeOptions& nodes) {
   const config::Experiment& experiment = loaded.experiment;
   const config::Experiment::Strategy& strategy = experiment.strategy;
   const auto refuse_if = [&](bool wrong, const std::string& key, const std::string& what) {
-    if (wrong) throw Error(ExitCode::usage, config::error(loaded.sources, key, "with --nnodes MIN:MAX " + what));
+    if (wrong) throw Error(ExitCode::usage, config::error(loaded.sources, key, "with --nnodes 1:1 " + what));
   };
-  if (!nodes.min_nodes) return;
-  if (nodes.nnodes > 1) {
-    throw Error(ExitCode::usage,
-                "--nnodes MIN:MAX: only runs on one host go on after a rank has died; use --nnodes 1:1");
-  }
+  if (!nodes.survives) return;
   refuse_if(strategy.kind != "ddp" || strategy.virtual_ranks == 0, "strategy.virtual_ranks",
             "the ranks that are left need virtual ranks; set their number, such as 8");
   refuse_if(!strategy.broadcast_buffers, "strategy.broadcast_buffers",
             "must be true: a rank's own buffers die with it");
   refuse_if(strategy.zero > 0, "strategy.zero", "must be 0: a rank's part of the optimizer's state dies with it");
   refuse_if(strategy.hash_every > 0, "strategy.hash_every", "must be 0");
+  refuse_if(experiment.log.parity_steps > 0, "log.parity_steps", "must be 0");
   refuse_if(experiment.train.amp == "fp16", "train.amp", "cannot be \"fp16\"; use \"bf16\"");
   refuse_if(experiment.launch.device == "cuda", "launch.device", "must be \"cpu\"");
 }
@@ -135,7 +132,7 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
   job.nproc = nproc;
   job.max_restarts = static_cast<int>(experiment.launch.max_restarts);
   job.grace = config::milliseconds(experiment.launch.grace);
-  job.survives = arguments.nodes.min_nodes.has_value();
+  job.survives = arguments.nodes.survives;
   run::check_devices(loaded, nproc);
   report_shared_cores(nproc);
   const bool one_node = job.nodes.count == 1;
@@ -196,7 +193,7 @@ ExitCode train(const Arguments& arguments) {
   const int nproc = run::ranks_of(loaded);
   report_settings(loaded);
   // A launcher is needed for a restart too.
-  if (nproc > 1 || !one_node || settings.max_restarts > 0) {
+  if (nproc > 1 || !one_node || settings.max_restarts > 0 || arguments.nodes.survives) {
     return launch_ranks(loaded, arguments, registry, nproc, std::move(nodes));
   }
   launch::catch_stop_signals();

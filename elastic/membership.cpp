@@ -74,13 +74,13 @@ void Membership::find_rank() {
 
 std::vector<Member> Membership::meet(const Member& mine, milliseconds timeout) {
   const std::vector<std::string> texts =
-      store()->allgather("members", rank_, size(), std::to_string(mine.step) + " " + mine.text, timeout);
+      store()->allgather("members", rank_, size(), std::to_string(mine.progress) + " " + mine.text, timeout);
   std::vector<std::pair<int, Member>> met;  // with their numbers
   for (std::size_t at = 0; at < texts.size(); ++at) {
     const std::size_t blank = texts[at].find(' ');
     met.push_back({members_[at], {std::stoll(texts[at].substr(0, blank)), texts[at].substr(blank + 1)}});
   }
-  std::ranges::stable_sort(met, std::greater(), [](const auto& each) { return each.second.step; });
+  std::ranges::stable_sort(met, std::greater(), [](const auto& each) { return each.second.progress; });
   std::vector<Member> members;
   members_.clear();
   for (auto& [number, member] : met) {

@@ -14,14 +14,15 @@ namespace ddprun::elastic {
 
 // What the members exchange when they meet.
 struct Member {
-  int64_t step = 0;  // the last step that the rank has finished; -1: it has just been started
-  std::string text;  // any further text
+  int64_t progress = 0;  // larger for a rank that is further
+  std::string text;      // any further text
 };
 
 // One rank's view. Single-threaded.
 class Membership {
  public:
-  // job: of the whole job; it outlives this object. rank, size: as the job began.
+  // job: the store of the whole job; it outlives this object. rank, size: the number of this rank, and the number of
+  // ranks, as the job began.
   Membership(Store& job, int rank, int size);
 
   int changes() const { return changes_; }  // how often the members have changed so far
@@ -34,13 +35,14 @@ class Membership {
   std::unique_ptr<Store> store() const;
 
   // Whether the launcher has reported a further change. Waits for it at most `limit`. Throws Error(peer) if the whole
-  // job has failed.
+  // job has failed, because a rank has reported an error.
   bool has_changed(std::chrono::milliseconds limit) const;
-  // If it has changed: the members are those of the newest change, in the order of their first numbers.
+  // False if nothing has changed within `limit`. Otherwise the members are those of the newest change, in the order of
+  // their first numbers.
   bool renew(std::chrono::milliseconds limit);
 
-  // Collective over the members, once after each renew(): exchanges `mine`, and orders the ranks by their steps. Rank 0
-  // is from then on one that has finished the most. Returns all in the new order. Throws as store(), and
+  // Collective over the members, once after each renew(): exchanges `mine`, and orders the ranks by their progress:
+  // rank 0 is from then on one that is furthest. Returns all in the new order. Throws as store(), and
   // Error(rendezvous) after `timeout`.
   std::vector<Member> meet(const Member& mine, std::chrono::milliseconds timeout);
 

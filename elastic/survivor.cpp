@@ -19,6 +19,11 @@ namespace {
 constexpr std::chrono::milliseconds kReported{4000};
 constexpr std::chrono::milliseconds kBetweenChecks{20};
 
+// Grows with each step and with each end of an epoch. -1: no state yet.
+int64_t progress_of(const train::Position& at) {
+  return at.step + at.epoch;
+}
+
 const std::string kOptimizer = "optimizer.", kWorld = "world";
 
 // One `key=value` per line.
@@ -70,8 +75,9 @@ train::Decision Survivor::after_step(int64_t /*step*/) {
   return {};
 }
 
-train::Decision Survivor::after_epoch(const record::EpochRecord& /*record*/, train::LoopState& state) {
-  at_ = {state.at.step, state.at.epoch + 1, 0, {}, state.at.numbers};
+train::Decision Survivor::after_epoch(const record::EpochRecord& record, train::LoopState& state) {
+  // After the last epoch, its end is done again, so that the summary has its figures.
+  if (!state.ends_after(record.epoch)) at_ = {state.at.step, state.at.epoch + 1, 0, {}, state.at.numbers};
   return {};
 }
 
@@ -84,17 +90,17 @@ void Survivor::keep(VirtualRanks& ranks, torch::optim::Optimizer& optimizer,
 
 bool Survivor::have_changed(const Error& error) {
   const bool may_follow = error.code() == ExitCode::peer || error.code() == ExitCode::rendezvous;
-  return has_state_ && members_.renew(may_follow ? kReported : std::chrono::milliseconds(0));
+  return may_follow && has_state_ && members_.renew(kReported);
 }
 
 bool Survivor::meet(std::chrono::milliseconds timeout) {
   is_running_ = false;
-  met_ = members_.meet({at_.step, text_of(at_)}, timeout);
-  return met_.front().step >= 0;
+  met_ = members_.meet({progress_of(at_), text_of(at_)}, timeout);
+  return met_.front().progress >= 0;
 }
 
 void Survivor::catch_up(const torch::nn::Module& model, const comm::Group& ranks) {
-  const auto is_behind = [&](const Member& member) { return member.step < met_.front().step; };
+  const auto is_behind = [&](const Member& member) { return member.progress < met_.front().progress; };
   if (std::ranges::none_of(met_, is_behind)) return;
   const torch::NoGradGuard no_grad;
   c10::Dict<std::string, torch::Tensor> tensors;
@@ -119,7 +125,10 @@ void Survivor::catch_up(const torch::nn::Module& model, const comm::Group& ranks
 train::ResumeFrom Survivor::resume(const std::string& checkpoints) const {
   train::Position at = at_;
   at.totals = {};
-  for (const Member& member : met_) at.totals += position_in(member.text).totals;
+  for (const Member& member : met_) {
+    const train::Position of_member = position_in(member.text);
+    if (of_member.epoch == at.epoch) at.totals += of_member.totals;
+  }
   checkpoint::File file;
   file.path = "the state that this rank has kept";
   train::FileTensors tensors;

@@ -18,18 +18,18 @@
 namespace ddprun::elastic {
 
 // A death interrupts a step on every rank that is left. Some may have finished this step; the others still have the
-// weights of the step before, because the optimizer comes after the last collective. So the ranks meet again, those
-// with an older state get that of rank 0, and all go on from the same position. With virtual ranks (virtual_ranks.hpp)
-// the numbers are those of a run in which nobody died. A rank in the place of a dead one joins in the same way: it has
-// the oldest state.
+// weights of the step before, because the optimizer comes after the last collective. So the ranks meet again. One that
+// is furthest becomes rank 0, and gives its state to those that are behind. All go on from the same position. With
+// virtual ranks (virtual_ranks.hpp) the numbers are those of a run in which nobody died. A rank in the place of a dead
+// one joins in the same way: it has the oldest state.
 //
 // As a policy, the last one, it notes the position after each step. Training thread only.
 class Survivor final : public train::Policy {
  public:
   // As Membership.
   Survivor(Store& job, int rank, int size) : members_(job, rank, size) {}
-  // Instead of start(), for a rank that joins a job: waits until it is a member, so long as `limit` between two
-  // changes. Then regroup as after a change. Throws Error(rendezvous).
+  // Instead of start(), for a rank that joins a job: waits until the launcher has named it a member, at most `limit`
+  // from one change to the next. Then regroup as after a change. Throws Error(rendezvous).
   void join(std::chrono::milliseconds limit);
 
   const Membership& members() const { return members_; }
@@ -37,25 +37,25 @@ class Survivor final : public train::Policy {
   void start(train::LoopState& state) override {
     at_ = state.at;
     has_state_ = is_running_ = true;
+    optimizer_.clear();
   }
-  // On a GPU, the weights must not be a step ahead of the position.
-  bool needs_sync(int64_t /*step*/) override { return true; }
   void on_step_end(const record::StepRecord& record, train::LoopState& state) override;
   // Throws Error(peer) if a rank is about to join.
   train::Decision after_step(int64_t step) override;
   train::Decision after_epoch(const record::EpochRecord& record, train::LoopState& state) override;
 
-  // Whether `error` came because the ranks have changed; if it is the loss of a peer, waits for the launcher's report.
-  // False before the first start(): then there is no state yet to go on from. As Membership::renew().
+  // Whether `error`, a lost peer or a failed rendezvous, came because the ranks have changed: waits up to 4 s for the
+  // launcher's report. False before the first start(): then there is no state yet to go on from. As
+  // Membership::renew().
   bool have_changed(const Error& error);
   // After have_changed(), before the objects of this training are destroyed: keeps the optimizer's state, and undoes
   // what the interrupted step has changed in the model. `parameters` are those of the optimizer.
   void keep(VirtualRanks& ranks, torch::optim::Optimizer& optimizer, const std::vector<train::NamedTensor>& parameters);
-  // Collective over the members, after have_changed(): as Membership::meet(). False if no member has a state, because
-  // the training has ended before this rank could join.
+  // Collective over the members, after have_changed(): as Membership::meet(). False if no member has a state: the
+  // training has ended before this rank could join, or all that had it have died.
   bool meet(std::chrono::milliseconds timeout);
-  // Collective over `ranks`, the members in their new order: overwrites the model of a rank that had finished fewer
-  // steps than rank 0, and what keep() has kept. If a rank dies meanwhile, each rank has either its old state or the
+  // Collective over `ranks`, the members in their new order: overwrites model, position and optimizer state of a rank
+  // that is behind rank 0. If a rank dies meanwhile, each rank has either its old state or the
   // new one. Throws as CommBackend.
   void catch_up(const torch::nn::Module& model, const comm::Group& ranks);
   // What the ranks resume from. checkpoints: the folder of this run's checkpoints.

@@ -72,9 +72,10 @@ struct VirtualRanksOptions {
   std::vector<torch::Device> gpus = {};
   std::string compression = "none";  // of what is sent: "none", "fp16" or "bf16", as strategy.compression
   // The ranks go on after others have died (survivor.hpp). Random numbers depend on seed, step and virtual rank only,
-  // and the buffers are made equal after each step instead of before the next one, because rank 0 may die in between.
+  // and the buffers are made equal at the end of a step: at the beginning of the next one, they might be lost with rank
+  // 0.
   bool survives = false;
-  bool is_checked = false;  // the first step need not be computed twice
+  bool is_checked = false;  // before an earlier change of the ranks: the first step need not be computed twice
 };
 
 // The virtual ranks of this rank. It must outlive `sync`, whose steps use it.

@@ -9,6 +9,7 @@
 #include "ddprun/error.hpp"
 #include "launch/job_folder.hpp"
 #include "launch/net/bytes.hpp"
+#include "launch/rendezvous.hpp"
 
 namespace ddprun::launch {
 namespace {
@@ -68,7 +69,8 @@ ExitCode report_failure(ExitCode code, const std::string& message) {
   write_torchrun_error(code, message);
   const char* job_dir = std::getenv("DDPRUN_JOB_DIR");
   const char* rank = std::getenv("DDPRUN_RANK");
-  if (job_dir != nullptr && rank != nullptr) {
+  // A rank in the place of a dead one must not end a job that goes on without it.
+  if (job_dir != nullptr && rank != nullptr && std::getenv(kReplaces) == nullptr) {
     report_failure(job_dir, std::atoi(rank), code, message);
   } else if (code == ExitCode::usage || code == ExitCode::plugin) {
     log::always(message);  // the lines begin with the location in the config
@@ -87,7 +89,10 @@ void report_crash(const std::string& job_dir, int rank, const std::string& where
 }
 
 std::string crash_of(const std::string& job_dir, int rank) try {
-  return read_whole(job_dir + "/crash." + std::to_string(rank)).value_or("");
+  const std::string path = job_dir + "/crash." + std::to_string(rank);
+  const std::string where = read_whole(path).value_or("");
+  ::unlink(path.c_str());
+  return where;
 } catch (const Error&) {
   return "";
 }

@@ -37,7 +37,7 @@ std::optional<Failure> first_failure(const std::string& job_dir);
 // A rank that a signal ends because of its own error reports where it was: "fetch (libddprun_dataset_faces.so)". Any
 // thread. Does not throw.
 void report_crash(const std::string& job_dir, int rank, const std::string& where) noexcept;
-// What `rank` reported; "" if nothing.
+// What `rank` reported; "" if nothing. Each report is read once: another process may take the place of the rank.
 std::string crash_of(const std::string& job_dir, int rank);
 
 }  // namespace ddprun::launch

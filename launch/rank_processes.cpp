@@ -107,6 +107,10 @@ std::size_t RankProcesses::live() const {
   return static_cast<std::size_t>(std::ranges::count_if(ranks_, [](const Rank& rank) { return !rank.end; }));
 }
 
+bool RankProcesses::has_begun() const {
+  return changes_ > 0 || std::ranges::any_of(progress(), [](const Progress& each) { return each.step > 0; });
+}
+
 bool RankProcesses::Rank::stopped_too_long() const {
   return stopped && Clock::now() - *stopped >= kStoppedLimit;
 }
@@ -114,7 +118,8 @@ bool RankProcesses::Rank::stopped_too_long() const {
 bool RankProcesses::poll() {
   for (Rank& rank : ranks_) {
     const bool has_printed_all = !rank.child.out && !rank.child.err;
-    if (rank.survived && has_printed_all && replaced_ < job_.max_restarts && stop_signal_ == 0) replace(rank);
+    const bool may_start = replaced_ < job_.max_restarts && stop_signal_ == 0 && !failed_ && !killed_at_;
+    if (rank.survived && has_printed_all && may_start) replace(rank);
     if (!rank.joining.empty() && folder_store(folder_.path())->get(rank.joining, {})) {
       rank.joining.clear();
       lines_.push_back("rank " + std::to_string(rank.number) + " (pid " + std::to_string(rank.child.pid) +
@@ -125,8 +130,7 @@ bool RankProcesses::poll() {
     if (job_.survives) ::kill(-rank.child.pid, SIGKILL);
     failed_ = failed_ || !job_.survives;
   }
-  failed_ = failed_ || first_failure(folder_.path()).has_value();
-  return failed_;
+  return failed_ = failed_ || first_failure(folder_.path()).has_value();
 }
 
 void RankProcesses::poll_rank(Rank& rank) {
@@ -171,8 +175,12 @@ std::string RankProcesses::change_members() {
 // Whether the others go on without this rank, which has ended.
 bool RankProcesses::survive(Rank& rank) {
   const RankEnd& end = *rank.end;
-  const bool has_begun = end.progress.step > 0 || changes_ > 0;
-  if (!job_.survives || end.signal == 0 || end.failure || !has_begun || killed_at_) return false;
+  if (!job_.survives || killed_at_) return false;
+  if (!rank.joining.empty()) {  // the others do not wait for it
+    lines_.push_back(describe(end));
+    return rank.survived = true;
+  }
+  if (end.signal == 0 || end.failure || !has_begun()) return false;
   const std::string others = change_members();
   if (others.empty()) return false;
   rank.survived = true;
@@ -186,6 +194,8 @@ void RankProcesses::replace(Rank& rank) {
   std::vector<std::string> variables = environment_of(job_, link_, rank.number - first_, folder_.path());
   variables.push_back(std::string(kReplaces) + "=" + start);
   const auto entrust = [&] { guardian_.entrust(::getpid()); };
+  table_.set(rank.number - first_, {});
+  oom_before_ = oom_kills_here();
   rank = {.number = rank.number, .child = spawn(job_.command, variables, entrust), .joining = start};
 }
 

@@ -36,12 +36,13 @@ class RankProcesses {
   RankProcesses& operator=(const RankProcesses&) = delete;
 
   std::size_t live() const;
+  bool has_begun() const;  // the first step: from then on, ranks have results that should be saved
   ProgressTable& table() { return table_; }
   // A process by its local rank, with the pipes of its output.
   Child& child(int local) { return ranks_[static_cast<std::size_t>(local)].child; }
 
-  // Updates the state of the ranks: exits, stops, reports. Replaces ranks that have died and are survived. Returns
-  // whether any rank has failed so far, or was under SIGSTOP for too long.
+  // Updates the state of the ranks: exits, stops, reports. Replaces those that are survived. Returns whether any rank
+  // has failed so far, or was under SIGSTOP for too long.
   bool poll();
 
   // One text for each rank that was stopped, or has died and is survived, since the last call:
@@ -94,7 +95,7 @@ class RankProcesses {
   ProgressTable table_;
   Guardian guardian_;
   std::vector<Rank> ranks_;
-  const int64_t oom_before_;
+  int64_t oom_before_;
   int changes_ = 0, replaced_ = 0;  // of the members; ranks
   bool failed_ = false;
   int stop_signal_ = 0;

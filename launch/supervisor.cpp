@@ -8,10 +8,10 @@
 #include <cstring>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "base/subprocess.hpp"
+#include "base/text.hpp"
 #include "launch/first_cause.hpp"
 #include "launch/job_link.hpp"
 #include "launch/job_output.hpp"
@@ -169,7 +169,7 @@ class Supervisor {
                     grace_text() + " to end (a second signal ends them at once)");
       return;
     }
-    if (std::ranges::all_of(ranks_->progress(), [](const Progress& progress) { return progress.step == 0; })) {
+    if (!ranks_->has_begun()) {
       ranks_->kill();  // no rank has a result yet that should be saved
       return;
     }
@@ -219,11 +219,7 @@ class Supervisor {
            (job_.torchrun_variables ? " (--grace)" : " (launch.grace)");
   }
 
-  std::string grace_text() const {
-    std::ostringstream text;
-    text << std::chrono::duration<double>(job_.grace).count() << " s";
-    return text.str();
-  }
+  std::string grace_text() const { return exact_text(std::chrono::duration<double>(job_.grace).count()) + " s"; }
 
   Job job_;
   JobLink& link_;

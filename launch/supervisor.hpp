@@ -37,11 +37,9 @@ struct Job {
   // Called after all ranks have ended, if the job has failed and does not start again, or if a stop did not wait for
   // the ranks: a line to print before the first cause, or "". May be empty.
   std::function<std::string()> advice;
-  int max_restarts = 0;  // the same on all nodes
-  // A rank that is killed after the first step does not end the job. Up to max_restarts times, it is started again, and
-  // joins the others. One node.
-  bool survives = false;
-  std::string log_dir;                     // for rank<N>.log with all output of a rank; "" for no logs
+  int max_restarts = 0;   // the same on all nodes
+  bool survives = false;  // a killed rank does not end the job; max_restarts of them are started again; one node
+  std::string log_dir;    // for rank<N>.log with all output of a rank; "" for no logs
   std::chrono::milliseconds grace{30000};  // time between a signal to stop and the ranks' own exit
 };
 
@@ -51,9 +49,8 @@ struct Job {
 //    RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE, MASTER_ADDR and MASTER_PORT: a port
 //    of node 0 that was free.
 //  - The first rank that fails (a signal, an exit code other than 0, a reported failure, or stopped for 2 s) ends the
-//    job within half a second. The last line and the exit code are those of the first cause. With `survives`, the death
-//    of a rank by a signal is only reported, in one line and in the store (members_key(), rendezvous.hpp). A rank in
-//    its place has DDPRUN_REPLACES.
+//    job within half a second. The last line and the exit code are those of the first cause. With `survives`, a death
+//    by a signal after the first step is only reported, in one line and in the store (members_key()).
 //  - First SIGINT, SIGTERM or SIGUSR1: the ranks finish a common step and save, for at most `grace`; before the first
 //    step they end immediately. The exit code is 130 for SIGINT, otherwise 143. A second SIGINT or SIGTERM ends the job
 //    immediately. If a rank stops the others because it received such a signal itself, the exit code is 143.

@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 
-#include "base/text.hpp"
 #include "ddprun/error.hpp"
 #include "launch/rendezvous.hpp"
 
@@ -43,16 +42,6 @@ launch::Nodes nodes_of(const NodeOptions& options, bool insecure, std::chrono::m
   nodes.master_port = options.master_port.value_or(kDefaultPort);
   nodes.secret = launch::required_secret(nodes.master_addr, insecure || options.insecure);
   return nodes;
-}
-
-std::string read_min_nodes(NodeOptions& options, const std::string& text) {
-  const std::size_t colon = text.find(':');
-  if (colon == std::string::npos) return text;
-  options.min_nodes = parse_number<int>(text.substr(0, colon));
-  const auto most = parse_number<int>(text.substr(colon + 1));
-  if (options.min_nodes.value_or(0) < 1 || most < options.min_nodes)
-    refuse("--nnodes " + text + ": expected N, or MIN:MAX with 1 <= MIN <= MAX");
-  return std::to_string(*most);
 }
 
 launch::Job job_of(const NodeOptions& options, std::chrono::milliseconds timeout) {

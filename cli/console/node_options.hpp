@@ -14,7 +14,7 @@ namespace ddprun::console {
 
 struct NodeOptions {
   std::optional<int> nnodes;
-  std::optional<int> min_nodes;  // of --nnodes MIN:MAX
+  bool survives = false;  // --nnodes 1:1, as launch::Job::survives
   std::optional<int> node_rank;
   std::string master_addr;
   std::optional<int> master_port;
@@ -30,10 +30,6 @@ struct NodeOptions {
 // The nodes of the job; `insecure`: launch.insecure of a config. Throws Error(usage) for options that do not fit
 // together, and Error(rendezvous) without a secret that is needed.
 launch::Nodes nodes_of(const NodeOptions& options, bool insecure, std::chrono::milliseconds timeout);
-
-// For --nnodes MIN:MAX: sets options.min_nodes, and returns MAX. Any other text is returned as it is. Throws
-// Error(usage).
-std::string read_min_nodes(NodeOptions& options, const std::string& text);
 
 // A job of these options, without a command; --nproc-per-node is 1 unless it is given. Throws as nodes_of().
 launch::Job job_of(const NodeOptions& options, std::chrono::milliseconds timeout);

@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/log.hpp"
 #include "cli/config/experiment.hpp"
@@ -20,6 +21,8 @@
 
 namespace ddprun::run {
 namespace {
+
+using namespace std::chrono_literals;
 
 std::map<std::string, std::string> versions(const Assembly& assembly) {
   std::map<std::string, std::string> extra{{"torch", train::torch_version()}};
@@ -137,13 +140,13 @@ ExitCode report(Rank& rank, const Session& session, record::Summary summary) {
     if (summary.stopped == train::kInterrupted) print_how_to_resume(rank);
   };
   const ExitCode stopped_by = session.agreement->stopped_by();
-  if (stopped_by == ExitCode::ok) {
+  if (stopped_by == ExitCode::ok && rank.survivor == nullptr) {
     write();
     return stopped_by;
   }
-  if (rank.connections.table != nullptr) rank.connections.table->request_stop();
-  // Many launchers end the job when the first rank has exited with such a code, so all ranks wait until the summary is
-  // written.
+  if (stopped_by != ExitCode::ok && rank.connections.table != nullptr) rank.connections.table->request_stop();
+  // Many launchers end the job when the first rank has exited with such a code, and rank 0 may die. So all ranks wait
+  // until the summary is written.
   comm::with_heartbeat(rank.connections.ranks, "writing its summary", write);
   return rank.world.is_own() ? ExitCode::ok : stopped_by;
 }
@@ -167,6 +170,7 @@ std::optional<ExitCode> train(Rank& rank) {
     if (is_first)
       torch::manual_seed(static_cast<uint64_t>(rank.assembly.experiment().experiment.seed + rank.place.rank));
     summary = fit(rank, *session);
+    if (rank.survivor != nullptr) return report(rank, *session, *summary);
   } catch (...) {
     const Error error = ddp::current_error();
     if (goes_on(rank, error)) {
@@ -179,16 +183,18 @@ std::optional<ExitCode> train(Rank& rank) {
   return report(rank, *session, *summary);
 }
 
-// After the ranks have changed: connects those that train now. Those that die meanwhile are left out. False if the
-// training has ended.
-bool regroup(Rank& rank) {
+// After the ranks have changed: connects those that train now. Those that die meanwhile are left out. `patience`: how
+// long the others may take to end what they do. False if the training has ended.
+bool regroup(Rank& rank, std::chrono::milliseconds patience) {
   elastic::Survivor& survivor = *rank.survivor;
-  const config::Experiment& experiment = rank.assembly.experiment();
   rank.assembly.loaded.experiment.faults.kind = "none";  // as after a restart
   while (true) {
     rank.connections = {};  // before its store
     try {
-      if (!survivor.meet(config::milliseconds(experiment.launch.timeout))) return false;
+      if (!survivor.meet(patience)) {
+        if (std::filesystem::exists(rank.folder.path() + "/summary.json")) return false;
+        throw Error(ExitCode::failure, "all ranks that had the state of the training have died");
+      }
       const elastic::Membership& members = survivor.members();
       rank.world.rank = members.rank();
       rank.world.size = members.size();
@@ -198,8 +204,8 @@ bool regroup(Rank& rank) {
       rank.recorder.lead(rank.world.rank == 0);
       rank.assembly.resume = Resume{survivor.resume(rank.folder.path() + "/checkpoints"), survivor.text()};
       return true;
-    } catch (const Error& error) {
-      if (!goes_on(rank, error)) throw;
+    } catch (...) {
+      if (!goes_on(rank, ddp::current_error())) throw;
     }
   }
 }
@@ -225,17 +231,19 @@ ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin:
   RunFolder folder(connections, world, options.run_dir, experiment);
   const std::string log_path = log_dir(experiment, folder.path()) + "/rank" + std::to_string(world.rank) + ".log";
   if (options.run_dir.empty()) log::also_to(log_path);  // otherwise the launcher writes it
-  record::Recorder recorder(folder.path(), world.rank);
+  record::Recorder recorder(folder.path(), world.rank, joins);
   if (world.rank == 0) record::write_environment(folder.path(), record::collect_environment(versions(assembly)));
   std::optional<elastic::Survivor> survivor;
-  if (options.survives && world.size > 1) survivor.emplace(*rendezvous.store, world.rank, world.size);
+  if (options.survives) survivor.emplace(*rendezvous.store, world.rank, world.size);
   Rank rank{world, world, assembly, connections, folder, recorder, log_path, threads, survivor ? &*survivor : nullptr,
             {}};
   if (joins) {
     rendezvous.store->set(replaced(), "");
     survivor->join(patience);
   }
-  for (bool must_meet = joins; !must_meet || regroup(rank); must_meet = true) {
+  // A rank that joins waits for the end of an evaluation, others for that of a checkpoint (comm::with_heartbeat).
+  std::chrono::milliseconds wait = joins ? 24h : 10 * config::milliseconds(experiment.comm.timeout);
+  for (bool must_meet = joins; !must_meet || regroup(rank, wait); must_meet = true) {
     if (const std::optional<ExitCode> code = train(rank)) return *code;
   }
   return ExitCode::ok;
@@ -266,9 +274,9 @@ Prepared prepare(const config::Loaded& loaded, const plugin::Registry& registry,
 ExitCode run_rank(RankOptions options, const plugin::Registry& registry) {
   keep_freed_memory();
   const auto patience = config::milliseconds(options.loaded.experiment.launch.timeout);
-  const Rendezvous rendezvous = replaced() == nullptr
-                                    ? join_rendezvous(options.world, patience)
-                                    : Rendezvous{launch::folder_store(options.world.job_dir), nullptr};
+  const bool meets = replaced() == nullptr && (!options.survives || options.world.size > 1);
+  const Rendezvous rendezvous = meets ? join_rendezvous(options.world, patience)
+                                      : Rendezvous{launch::folder_store(options.world.job_dir), nullptr};
   if (options.world.restarts > 0) options.loaded.experiment.faults.kind = "none";  // ddprun's launcher does the same
   report_crashes(options.world, rendezvous);
   ExitCode code = ExitCode::ok;

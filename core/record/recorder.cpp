@@ -16,10 +16,10 @@ constexpr std::chrono::seconds kFlushTime{1};
 
 }  // namespace
 
-Recorder::Recorder(const std::string& run_dir, int rank)
-    : run_dir_(run_dir), rank_(rank), steps_(file_in(run_dir, fmt::format("steps-rank{}.jsonl", rank)), true) {
+Recorder::Recorder(const std::string& run_dir, int rank, bool continues)
+    : run_dir_(run_dir), rank_(rank), steps_(file_in(run_dir, fmt::format("steps-rank{}.jsonl", rank)), continues) {
   lines_.reserve(kFlushBytes + 1024);
-  lead(rank == 0);
+  if (rank == 0 && !continues) epochs_.emplace(file_in(run_dir, "epochs.jsonl"));
 }
 
 Recorder::~Recorder() {
@@ -50,7 +50,8 @@ void Recorder::epoch(const EpochRecord& record) {
   std::string line;
   append_json(line, record);
   line += '\n';
-  epochs_->write(line);
+  const std::string number = line.substr(0, line.find_first_of(",}") + 1);  // {"epoch":7,
+  if (read_text(epochs_->path()).find(number) == std::string::npos) epochs_->write(line);
 }
 
 void Recorder::summary(const Summary& summary) {

@@ -25,8 +25,8 @@ std::string to_json(const Summary& summary);
 class Recorder {
  public:
   // run_dir must exist. Creates the files immediately, so that a folder without write access is noticed before the
-  // first step. A rank that replaces a dead one continues its files.
-  Recorder(const std::string& run_dir, int rank);
+  // first step. continues: for a rank in the place of a dead one, whose steps are kept; it does not lead.
+  Recorder(const std::string& run_dir, int rank, bool continues = false);
   // Flushes; an error at this point is logged, not thrown.
   ~Recorder();
 
@@ -35,7 +35,8 @@ class Recorder {
   void step(const StepRecord& record);
   // Written immediately, as a line of gpus-rank<N>.jsonl. The first one creates the file.
   void gpu(const GpuRecord& record);
-  // Writes the buffered steps and, on rank 0, one line of epochs.jsonl. All ranks call it.
+  // Writes the buffered steps and, on rank 0, one line of epochs.jsonl. All ranks call it. An epoch that is there
+  // already is left out, because ranks that go on after a death may end an epoch twice.
   void epoch(const EpochRecord& record);
   // Rank 0 writes summary.json atomically, with flat keys "test.accuracy", "split.comm", "world", ... Other ranks only
   // flush.

@@ -81,7 +81,7 @@ bool is_own(const std::string& numeric) {
 Route route_to(const std::string& host) {
   auto addresses = addresses_of(host);
   // IPv4 first, so that hosts with and without IPv6 choose the same family.
-  std::ranges::stable_partition(addresses, [](const std::string& each) { return each.find(':') == each.npos; });
+  std::stable_partition(addresses.begin(), addresses.end(), [](auto& each) { return each.find(':') == each.npos; });
   asio::io_context context;
   boost::system::error_code error;
   Route loopback;

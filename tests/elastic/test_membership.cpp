@@ -45,7 +45,7 @@ TEST_CASE("at first all ranks are members, and nothing has changed") {
   CHECK(members.changes() == 0);
 }
 
-TEST_CASE("the ranks that are left meet, and those with the most steps come first") {
+TEST_CASE("the ranks that are left meet, and those that are furthest come first") {
   JobOfRanks job;
   job.set_members(1, "0 2 3 ");
   std::vector<int> ranks(4, -2);
@@ -60,10 +60,10 @@ TEST_CASE("the ranks that are left meet, and those with the most steps come firs
   for (const int rank : {0, 2, 3}) {
     const auto& members = met[static_cast<std::size_t>(rank)];
     REQUIRE(members.size() == 3);
-    CHECK(members[0].step == 57);
+    CHECK(members[0].progress == 57);
     CHECK(members[0].text == "of 2");
     CHECK(members[1].text == "of 3");
-    CHECK(members[2].step == 56);
+    CHECK(members[2].progress == 56);
     CHECK(members[2].text == "of 0");
   }
 }

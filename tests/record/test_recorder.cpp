@@ -40,6 +40,33 @@ TEST_CASE("steps are written to the file when their epoch ends") {
   CHECK(read_lines(run.path() / "epochs.jsonl").size() == 1);
 }
 
+TEST_CASE(
+    "another rank goes on with the epochs, each of which is there once, and a process with the steps of another") {
+  const TempDir run;
+  record::EpochRecord first, second;
+  first.epoch = 1;
+  second.epoch = 11;
+  {
+    record::Recorder dead(run.path(), 0);
+    dead.step(step_number(1));
+    dead.epoch(first);
+  }
+  record::Recorder other(run.path(), 1), successor(run.path(), 0, true);
+  other.lead(true);
+  other.epoch(first);
+  other.epoch(second);
+  other.lead(false);
+  other.epoch({});
+  successor.step(step_number(2));
+  successor.epoch({});
+  successor.summary({});
+  const auto epochs = read_lines(run.path() / "epochs.jsonl");
+  REQUIRE(epochs.size() == 2);
+  CHECK(json::parse(epochs[1]).at("epoch") == 11);
+  CHECK(read_lines(run.path() / "steps-rank0.jsonl").size() == 2);
+  CHECK_FALSE(std::filesystem::exists(run.path() / "summary.json"));
+}
+
 TEST_CASE("steps are written to the file once a second, so that a run can be watched") {
   const TempDir run;
   record::Recorder recorder(run.path(), 0);

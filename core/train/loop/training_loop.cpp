@@ -80,6 +80,8 @@ record::EpochRecord TrainingLoop::train_epoch() {
   double saving = 0;
   deps_.train.start(state_.at.epoch, state_.at.step_of_epoch);
   monitor_.timer.restart();
+  // Ranks that go on after a death may have done all steps.
+  state_.stop = deps_.plan.steps && monitor_.step >= *deps_.plan.steps;
   while (!state_.stop) {
     if (defers_ && needs_sync(monitor_.step + 1)) flush();
     monitor_.phase_of(monitor_.step + 1, Phase::data);
