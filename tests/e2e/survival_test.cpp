@@ -5,41 +5,23 @@
 
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
+#include "e2e/virtual_ranks.hpp"
 
 using namespace ddprun::e2e;
 using ddprun::testing::contains;
 
 namespace {
 
-// Dropout and BatchNorm. A step takes long enough for a test to kill a rank in the middle of training.
-const std::string kExperiment = R"(
-[launch]
-threads = 1
-nproc = 4
-[strategy]
-kind = "ddp"
-virtual_ranks = 8
-bucket_cap_mb = 0.001
-[model]
-name = ")" + ddprun::testing::build_dir() +
-                                R"(/tests/fakes/models/libddprun_model_dropnet.so"
-[data]
-name = "synthetic"
-batch_size = 32
-options = { shape = "1x8x8", classes = 4, samples = 2400, test_samples = 50 }
-[optimizer]
-name = "adam"
-lr = 0.01
-[train]
-epochs = 4
-)";
-
 using More = std::vector<std::string>;
+
+// Training takes long enough for a test to kill a rank in the middle of it.
+const More kLonger = {"launch.nproc=4", "data.options.samples=2400", "optimizer.name=adam", "optimizer.lr=0.01",
+                      "train.epochs=4", "checkpoint.every_epochs=1"};
 
 class Runs {
  public:
   std::vector<std::string> argv(const More& more, const std::string& nodes = "1:1") {
-    return place_.training(config_, more) + Argv{"--nnodes", nodes};
+    return place_.training(config_, kLonger + more) + Argv{"--nnodes", nodes};
   }
   ProcessResult run(const More& more, const std::string& nodes = "1:1") { return place_.run(argv(more, nodes)); }
 
@@ -77,7 +59,7 @@ class Runs {
 
  private:
   Workplace place_;
-  std::string config_ = place_.config(kExperiment);
+  std::string config_ = place_.config(kVirtualRanks);
   nlohmann::json expected_;
 };
 

@@ -3,34 +3,11 @@
 
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
+#include "e2e/virtual_ranks.hpp"
 
 using namespace ddprun::e2e;
 
 namespace {
-
-// Dropout, BatchNorm, several buckets, and 240 samples in steps of 32: the last step of an epoch is short.
-const std::string kExperiment = R"(
-[launch]
-threads = 1
-[strategy]
-kind = "ddp"
-virtual_ranks = 8
-bucket_cap_mb = 0.001
-[model]
-name = ")" + ddprun::testing::build_dir() +
-                                R"(/tests/fakes/models/libddprun_model_dropnet.so"
-[data]
-name = "synthetic"
-batch_size = 32
-options = { shape = "1x8x8", classes = 4, samples = 240, test_samples = 50 }
-[optimizer]
-lr = 0.05
-momentum = 0.9
-[train]
-epochs = 2
-[checkpoint]
-every_epochs = 0
-)";
 
 class Runs {
  public:
@@ -49,7 +26,7 @@ class Runs {
 
  private:
   Workplace place_;
-  std::string config_ = place_.config(kExperiment);
+  std::string config_ = place_.config(kVirtualRanks);
   std::filesystem::path last_;
 };
 
