@@ -240,12 +240,11 @@ ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin:
   if (joins) {
     rendezvous.store->set(replaced(), "");
     survivor->join(patience);
+    if (!regroup(rank, 24h)) return ExitCode::ok;  // waits for the end of an evaluation
   }
-  // A rank that joins waits for the end of an evaluation, others for that of a checkpoint (comm::with_heartbeat).
-  std::chrono::milliseconds wait = joins ? 24h : 10 * config::milliseconds(experiment.comm.timeout);
-  for (bool must_meet = joins; !must_meet || regroup(rank, wait); must_meet = true) {
+  do {
     if (const std::optional<ExitCode> code = train(rank)) return *code;
-  }
+  } while (regroup(rank, 10 * config::milliseconds(experiment.comm.timeout)));  // as comm::with_heartbeat
   return ExitCode::ok;
 }
 
