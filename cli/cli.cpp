@@ -105,12 +105,14 @@ void declare(CLI::App& cli, Arguments& arguments, Command& command) {
   cli.footer([] { return "Tools:\n" + describe_tools() + "\n" + console::kAboutPlugins + "\n" + kExitCodes; });
   console::add_node_options(cli, arguments.nodes, "-n,");
   const auto read_nodes = [&](const std::string& text) {
-    arguments.nodes.survives = text == "1:1";
-    return arguments.nodes.survives ? "1" : text;
+    std::smatch numbers;
+    if (!std::regex_match(text, numbers, std::regex(R"(([1-9]\d{0,5}):(\d+))"))) return text;
+    arguments.nodes.least = std::stoi(numbers[1]);
+    return numbers[2].str();
   };
   cli.get_option("--nnodes")
       ->transform(read_nodes, "")
-      ->description("The number of hosts, each with the same command. 1:1: one host, and ranks may die.");
+      ->description("The number of hosts, each with the same command. LEAST:N: ranks and hosts may die.");
   auto* quiet = cli.add_flag("-q,--quiet", arguments.quiet, "Print only errors and the results.");
   cli.add_flag("-v,--verbose", arguments.verbose, "Print details too.")->excludes(quiet);
   auto* version = cli.add_flag("--version")->description("Print the versions of ddprun, Torch and the compiler.");

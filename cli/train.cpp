@@ -79,6 +79,7 @@ ExitCode be_rank(const Arguments& arguments, const config::Loaded& loaded, const
   ::prctl(PR_SET_NAME, ("ddprun-rank" + std::to_string(world.rank)).c_str());
   launch::hold_usr2();  // for run::CollectivesFile
   launch::catch_stop_signals();
+  if (arguments.nodes.least > 0) ::signal(SIGUSR1, SIG_DFL);  // the others go on
   choose_output(arguments);
   // Processes started by another launcher would each train alone on all data.
   if (!is_ddp && world.size > 1) {
@@ -95,18 +96,18 @@ ExitCode be_rank(const Arguments& arguments, const config::Loaded& loaded, const
               (loaded.sources.given("launch.nproc") ? "; launch.nproc is not used" : ""));
   }
   return run::run_rank(
-      {loaded, world, std::move(prepared), own && run_dir != nullptr ? run_dir : "", arguments.nodes.survives},
+      {loaded, world, std::move(prepared), own && run_dir != nullptr ? run_dir : "", arguments.nodes.least > 0},
       registry);
 }
 
-// With --nnodes 1:1, the ranks that are left must be able to go on, and to compute the same numbers.
+// With --nnodes LEAST:N, the ranks that are left must be able to go on, and to compute the same numbers.
 void check_survival(const config::Loaded& loaded, const console::NodeOptions& nodes) {
   const config::Experiment& experiment = loaded.experiment;
   const config::Experiment::Strategy& strategy = experiment.strategy;
   const auto refuse_if = [&](bool wrong, const std::string& key, const std::string& what) {
-    if (wrong) throw Error(ExitCode::usage, config::error(loaded.sources, key, "with --nnodes 1:1 " + what));
+    if (wrong) throw Error(ExitCode::usage, config::error(loaded.sources, key, "with --nnodes LEAST:N " + what));
   };
-  if (!nodes.survives) return;
+  if (nodes.least == 0) return;
   refuse_if(strategy.kind != "ddp" || strategy.virtual_ranks == 0, "strategy.virtual_ranks",
             "the ranks that are left need virtual ranks; set their number, such as 8");
   refuse_if(!strategy.broadcast_buffers, "strategy.broadcast_buffers",
@@ -132,7 +133,6 @@ ExitCode launch_ranks(const config::Loaded& loaded, const Arguments& arguments, 
   job.nproc = nproc;
   job.max_restarts = static_cast<int>(experiment.launch.max_restarts);
   job.grace = config::milliseconds(experiment.launch.grace);
-  job.survives = arguments.nodes.survives;
   run::check_devices(loaded, nproc);
   report_shared_cores(nproc);
   const bool one_node = job.nodes.count == 1;
@@ -193,7 +193,7 @@ ExitCode train(const Arguments& arguments) {
   const int nproc = run::ranks_of(loaded);
   report_settings(loaded);
   // A launcher is needed for a restart too.
-  if (nproc > 1 || !one_node || settings.max_restarts > 0 || arguments.nodes.survives) {
+  if (nproc > 1 || !one_node || settings.max_restarts > 0 || nodes.least > 0) {
     return launch_ranks(loaded, arguments, registry, nproc, std::move(nodes));
   }
   launch::catch_stop_signals();

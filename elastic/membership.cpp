@@ -63,32 +63,19 @@ bool Membership::renew(milliseconds limit) {
     members_.assign(std::istream_iterator<int>(numbers), {});
     ++changes_;
   }
-  find_rank();
+  const auto found = std::ranges::find(members_, number_);
+  rank_ = found == members_.end() ? -1 : static_cast<int>(found - members_.begin());
   return true;
 }
 
-void Membership::find_rank() {
-  const auto found = std::ranges::find(members_, number_);
-  rank_ = found == members_.end() ? -1 : static_cast<int>(found - members_.begin());
-}
-
-std::vector<Member> Membership::meet(const Member& mine, milliseconds timeout) {
-  const std::vector<std::string> texts =
-      store()->allgather("members", rank_, size(), std::to_string(mine.progress) + " " + mine.text, timeout);
-  std::vector<std::pair<int, Member>> met;  // with their numbers
-  for (std::size_t at = 0; at < texts.size(); ++at) {
-    const std::size_t blank = texts[at].find(' ');
-    met.push_back({members_[at], {std::stoll(texts[at].substr(0, blank)), texts[at].substr(blank + 1)}});
+std::vector<Member> Membership::meet(const Member& mine, milliseconds timeout) const {
+  std::vector<Member> met;
+  for (const std::string& text :
+       store()->allgather("members", rank_, size(), std::to_string(mine.progress) + " " + mine.text, timeout)) {
+    const std::size_t blank = text.find(' ');
+    met.push_back({std::stoll(text.substr(0, blank)), text.substr(blank + 1)});
   }
-  std::ranges::stable_sort(met, std::greater(), [](const auto& each) { return each.second.progress; });
-  std::vector<Member> members;
-  members_.clear();
-  for (auto& [number, member] : met) {
-    members_.push_back(number);
-    members.push_back(std::move(member));
-  }
-  find_rank();
-  return members;
+  return met;
 }
 
 }  // namespace ddprun::elastic

@@ -1,5 +1,5 @@
-// Membership: which ranks of a job train, after some have died and others have been started in their place. On one
-// host, under ddprun's launcher, which reports each change in the job's store. Torch-free.
+// Membership: which ranks of a job train, after some have died and others have been started in their place. Under
+// ddprun's launcher, which reports each change in the job's store. Torch-free.
 #pragma once
 
 #include <chrono>
@@ -41,14 +41,11 @@ class Membership {
   // their first numbers.
   bool renew(std::chrono::milliseconds limit);
 
-  // Collective over the members, once after each renew(): exchanges `mine`, and orders the ranks by their progress:
-  // rank 0 is from then on one that is furthest. Returns all in the new order. Throws as store(), and
+  // Collective over the members, once after each renew(): what each of them gives, by rank. Throws as store(), and
   // Error(rendezvous) after `timeout`.
-  std::vector<Member> meet(const Member& mine, std::chrono::milliseconds timeout);
+  std::vector<Member> meet(const Member& mine, std::chrono::milliseconds timeout) const;
 
  private:
-  void find_rank();
-
   Store& job_;
   const int number_;          // this rank as the job began
   std::vector<int> members_;  // their numbers as the job began, in the order of their ranks

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ddprun/error.hpp"
+#include "record/recorder.hpp"
 #include "train/optim/optimizers.hpp"
 #include "train/tensor/tensor_buffer.hpp"
 #include "train/tensor/weights.hpp"
@@ -24,31 +25,34 @@ int64_t progress_of(const train::Position& at) {
   return at.step + at.epoch;
 }
 
-const std::string kOptimizer = "optimizer.", kWorld = "world";
+const std::string kOptimizer = "optimizer.", kWorld = "world", kEpoch = "epoch's record";
 
 // One `key=value` per line.
-std::string text_of(const train::Position& position) {
-  checkpoint::Metadata metadata;
+std::string text_of(const train::Position& position, const std::string& epoch) {
+  checkpoint::Metadata metadata{{kEpoch, epoch}};
   train::write_position(position, metadata);
   std::string text;
   for (const auto& [key, value] : metadata) text += key + "=" + value + "\n";
   return text;
 }
 
-train::Position position_in(const std::string& text) {
+checkpoint::File file_of(const std::string& text) {
   checkpoint::File file;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     const std::size_t equals = line.find('=');
     file.metadata[line.substr(0, equals)] = line.substr(equals + 1);
   }
-  return train::read_position(file);
+  return file;
 }
 
-// Rank 0's bytes on all ranks.
-std::vector<char> from_rank0(const comm::Group& ranks, std::vector<char> bytes) {
-  bytes.resize(static_cast<std::size_t>(ranks.gather(std::vector{static_cast<int64_t>(bytes.size())}).front()));
-  ranks.backend().broadcast({.recv = bytes.data(), .count = bytes.size(), .dtype = DType::uint8}).wait(ranks.timeout());
+// The bytes of rank `root` on all ranks.
+std::vector<char> from(int root, const comm::Group& ranks, std::vector<char> bytes) {
+  const std::vector<int64_t> sizes = ranks.gather(std::vector{static_cast<int64_t>(bytes.size())});
+  bytes.resize(static_cast<std::size_t>(sizes[static_cast<std::size_t>(root)]));
+  ranks.backend()
+      .broadcast({.recv = bytes.data(), .count = bytes.size(), .dtype = DType::uint8, .root = root})
+      .wait(ranks.timeout());
   return bytes;
 }
 
@@ -62,6 +66,17 @@ void Survivor::join(std::chrono::milliseconds limit) {
   } while (members_.rank() < 0);
 }
 
+void Survivor::start(train::LoopState& state) {
+  at_ = state.at;
+  has_state_ = is_running_ = true;
+  optimizer_.clear();
+  require_same_members();  // a death since the ranks met
+}
+
+void Survivor::require_same_members() const {
+  if (members_.has_changed({})) throw Error(ExitCode::peer, "the ranks have changed");
+}
+
 void Survivor::on_step_end(const record::StepRecord& /*record*/, train::LoopState& state) {
   at_ = state.at;
   finished_ = Clock::now();
@@ -69,13 +84,15 @@ void Survivor::on_step_end(const record::StepRecord& /*record*/, train::LoopStat
 
 train::Decision Survivor::after_step(int64_t /*step*/) {
   const auto now = Clock::now();
-  if (now < next_check_) return {};
+  if (now < next_check_ || members_.rank() != 0) return {};  // the others lose a peer then
   next_check_ = now + kBetweenChecks;
-  if (members_.has_changed({})) throw Error(ExitCode::peer, "the ranks have changed");
+  require_same_members();
   return {};
 }
 
 train::Decision Survivor::after_epoch(const record::EpochRecord& record, train::LoopState& state) {
+  epoch_.clear();
+  record::append_json(epoch_, record);
   // After the last epoch, its end is done again, so that the summary has its figures.
   if (!state.ends_after(record.epoch)) at_ = {state.at.step, state.at.epoch + 1, 0, {}, state.at.numbers};
   return {};
@@ -95,21 +112,26 @@ bool Survivor::have_changed(const Error& error) {
 
 bool Survivor::meet(std::chrono::milliseconds timeout) {
   is_running_ = false;
-  met_ = members_.meet({progress_of(at_), text_of(at_)}, timeout);
-  return met_.front().progress >= 0;
+  while (members_.rank() < 0) {  // the job waits for hosts
+    if (!members_.renew(timeout)) throw Error(ExitCode::rendezvous, "no rank may train");
+  }
+  met_ = members_.meet({progress_of(at_), text_of(at_, epoch_)}, timeout);
+  first_ = static_cast<std::size_t>(std::ranges::max_element(met_, {}, &Member::progress) - met_.begin());
+  return met_[first_].progress >= 0;
 }
 
 void Survivor::catch_up(const torch::nn::Module& model, const comm::Group& ranks) {
-  const auto is_behind = [&](const Member& member) { return member.progress < met_.front().progress; };
+  const auto is_behind = [&](const Member& member) { return member.progress < met_[first_].progress; };
   if (std::ranges::none_of(met_, is_behind)) return;
   const torch::NoGradGuard no_grad;
   c10::Dict<std::string, torch::Tensor> tensors;
-  if (ranks.rank() == 0) {
+  const int root = static_cast<int>(first_);
+  if (ranks.rank() == root) {
     for (const auto& [name, tensor] : train::state(model)) tensors.insert(name, tensor.detach());
     for (const auto& [name, tensor] : optimizer_) tensors.insert(kOptimizer + name, tensor);
   }
   const std::vector<char> bytes =
-      from_rank0(ranks, ranks.rank() == 0 ? torch::pickle_save(tensors) : std::vector<char>());
+      from(root, ranks, ranks.rank() == root ? torch::pickle_save(tensors) : std::vector<char>());
   if (!is_behind(met_[static_cast<std::size_t>(ranks.rank())])) return;
   // From here on nothing can fail on another rank's account.
   const auto received = torch::pickle_load(bytes).toGenericDict();
@@ -119,14 +141,16 @@ void Survivor::catch_up(const torch::nn::Module& model, const comm::Group& ranks
     const std::string name = entry.key().toStringRef();
     if (name.starts_with(kOptimizer)) optimizer_.push_back({name.substr(kOptimizer.size()), entry.value().toTensor()});
   }
-  at_ = position_in(met_.front().text);
+  const checkpoint::File file = file_of(met_[first_].text);
+  at_ = train::read_position(file);
+  epoch_ = file.metadata.at(kEpoch);
 }
 
 train::ResumeFrom Survivor::resume(const std::string& checkpoints) const {
   train::Position at = at_;
   at.totals = {};
   for (const Member& member : met_) {
-    const train::Position of_member = position_in(member.text);
+    const train::Position of_member = train::read_position(file_of(member.text));
     if (of_member.epoch == at.epoch) at.totals += of_member.totals;
   }
   checkpoint::File file;

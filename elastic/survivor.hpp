@@ -18,8 +18,8 @@
 namespace ddprun::elastic {
 
 // A death interrupts a step on every rank that is left. Some may have finished this step; the others still have the
-// weights of the step before, because the optimizer comes after the last collective. So the ranks meet again. One that
-// is furthest becomes rank 0, and gives its state to those that are behind. All go on from the same position. With
+// weights of the step before, because the optimizer comes after the last collective. So the ranks meet again, and one
+// that is furthest gives its state to those that are behind. All go on from the same position. With
 // virtual ranks (virtual_ranks.hpp) the numbers are those of a run in which nobody died. A rank in the place of a dead
 // one joins in the same way: it has the oldest state.
 //
@@ -34,13 +34,9 @@ class Survivor final : public train::Policy {
 
   const Membership& members() const { return members_; }
 
-  void start(train::LoopState& state) override {
-    at_ = state.at;
-    has_state_ = is_running_ = true;
-    optimizer_.clear();
-  }
+  void start(train::LoopState& state) override;  // throws Error(peer) if the ranks have changed
   void on_step_end(const record::StepRecord& record, train::LoopState& state) override;
-  // Throws Error(peer) if a rank is about to join.
+  // On rank 0: throws Error(peer) if a rank is about to join.
   train::Decision after_step(int64_t step) override;
   train::Decision after_epoch(const record::EpochRecord& record, train::LoopState& state) override;
 
@@ -54,23 +50,28 @@ class Survivor final : public train::Policy {
   // Collective over the members, after have_changed(): as Membership::meet(). False if no member has a state: the
   // training has ended before this rank could join, or all that had it have died.
   bool meet(std::chrono::milliseconds timeout);
-  // Collective over `ranks`, the members in their new order: overwrites model, position and optimizer state of a rank
-  // that is behind rank 0. If a rank dies meanwhile, each rank has either its old state or the
-  // new one. Throws as CommBackend.
+  // Collective over `ranks`, the members: overwrites model, position and optimizer state of a rank that is behind. If a
+  // rank dies meanwhile, each rank has either its old state or the new one. Throws as CommBackend.
   void catch_up(const torch::nn::Module& model, const comm::Group& ranks);
   // What the ranks resume from. checkpoints: the folder of this run's checkpoints.
   train::ResumeFrom resume(const std::string& checkpoints) const;
 
+  // The record of the last finished epoch, as record::append_json(); "" if there is none.
+  const std::string& epoch() const { return epoch_; }
   // "2 ranks go on after step 19, 0.15 s after its end".
   std::string text() const;
 
  private:
+  void require_same_members() const;
+
   Membership members_;
   train::Position at_;
   bool has_state_ = false;                     // since the first start()
   bool is_running_ = false;                    // since start(), until the ranks meet: the optimizer has the state
   std::vector<train::NamedTensor> optimizer_;  // its state
+  std::string epoch_;
   std::vector<Member> met_;
+  std::size_t first_ = 0;  // of met_: the first that is furthest
   using Clock = std::chrono::steady_clock;
   Clock::time_point finished_ = Clock::now();  // the last step
   Clock::time_point next_check_;               // for ranks that join

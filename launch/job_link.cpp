@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-enum class Message : uint64_t { failing, stop, ended, progress, stuck };
+enum class Message : uint64_t { failing, stop, ended, progress, stuck, member, news };
 
 constexpr milliseconds kPing{250};
 constexpr milliseconds kReport{1000};  // node 0 may get progress from many nodes
@@ -67,8 +67,9 @@ nanoseconds this_time() {
 
 JobLink::JobLink(NodeInfo only) : nodes_{std::move(only)}, states_(1), stalls_(kAgeHere) {}
 
-JobLink::JobLink(const StoreAddress& address, int node, int nodes, NodeInfo info, milliseconds timeout)
+JobLink::JobLink(const StoreAddress& address, int node, int nodes, NodeInfo info, milliseconds timeout, bool survives)
     : node_(static_cast<std::size_t>(node)),
+      survives_(survives),
       connection_(std::make_unique<Connection>(address, Clock::now() + timeout)),
       states_(static_cast<std::size_t>(nodes)),
       stalls_(kAgeOfOthers) {
@@ -88,8 +89,15 @@ JobLink::JobLink(const StoreAddress& address, int node, int nodes, NodeInfo info
   }
   if (reply != Reply::started) throw Error(ExitCode::rendezvous, reader.text());
   starts_ = reader.number<int>();
+  is_back_ = reader.number() != 0;
   while (!reader.empty()) ByteReader(reader.text()).fields(fields(nodes_.emplace_back()));
   last_message_ = last_poll_ = Clock::now();
+  NodeInfo& own = nodes_[node_];
+  if (own.nproc != info.nproc) {
+    throw Error(ExitCode::rendezvous, "this node has " + std::to_string(info.nproc) + " ranks, and had " +
+                                          std::to_string(own.nproc) + " before it was lost: give it as many again");
+  }
+  own = info;
 }
 
 JobLink::~JobLink() {
@@ -136,12 +144,15 @@ void JobLink::receive() {
       last_message_ = Clock::now();
       ByteReader reader(payload);
       const auto reply = reader.number<Reply>();
-      if (reply != Reply::event && reply != Reply::lost) continue;
+      if (reply != Reply::event && reply != Reply::lost && reply != Reply::back) continue;
       const std::size_t node = reader.number();
       if (reply == Reply::event) {
         read(node, reader.text());
-      } else {
+      } else if (reply == Reply::lost) {
         lose(node, reader.number() != 0);
+      } else {
+        states_[node] = {};
+        if (node_ == 0) changes_.push_back({ranks_of(node), true});
       }
     }
     const auto now = Clock::now();
@@ -164,11 +175,21 @@ void JobLink::read(std::size_t from, const std::string& text) {
   Node& node = states_[from];
   ByteReader reader(text);
   const auto kind = reader.number<Message>();
-  if (from == node_) {
+  if (from == node_ && kind != Message::member && kind != Message::news) {
     node.ended = node.ended || kind == Message::ended;
     return;
   }
   switch (kind) {
+    case Message::member: {
+      const bool trains = reader.number() != 0;
+      changes_.push_back({get_end(reader, this_time()), trains});
+      return;
+    }
+    case Message::news: {
+      std::string line = reader.text();
+      news_.push_back({std::move(line), reader.number() != 0});
+      return;
+    }
     case Message::failing: return note_failure();
     case Message::stop: stop_signal_ = reader.number<int>(); return;
     case Message::progress:
@@ -191,14 +212,29 @@ void JobLink::read(std::size_t from, const std::string& text) {
 void JobLink::lose(std::size_t which, bool silent) {
   Node& node = states_[which];
   if (node.ended) return;
-  RankEnd lost;
-  lost.rank = first_rank(which);
-  lost.lost = nodes_[which].nproc;
+  RankEnd lost = ranks_of(which);
   lost.silent = silent;
-  lost.host = nodes_[which].host;
-  lost.time = this_time();
-  node = {true, {lost}, {}};
+  node = {true, {}, {}};
+  if (survives_ && which != 0) {
+    if (node_ == 0) changes_.push_back({lost});
+    return;
+  }
+  node.ends = {lost};
   note_failure();
+}
+
+// All ranks of a node.
+RankEnd JobLink::ranks_of(std::size_t node) const {
+  RankEnd all;
+  all.rank = first_rank(node);
+  all.lost = nodes_[node].nproc;
+  all.host = nodes_[node].host;
+  all.time = this_time();
+  return all;
+}
+
+int JobLink::nodes_left() const {
+  return static_cast<int>(std::ranges::count(states_, false, &Node::ended));
 }
 
 void JobLink::note_failure() {
@@ -249,6 +285,18 @@ std::vector<RankProgress> JobLink::progress() const {
     for (const Progress& progress : states_[node].progress) all.push_back({rank++, nodes_[node].host, progress});
   }
   return all;
+}
+
+void JobLink::announce(const MemberChange& change) {
+  if (nodes_.size() == 1) return changes_.push_back(change);
+  auto writer = ByteWriter().number(Message::member).number(change.trains);
+  put_end(writer, change.end, this_time());
+  send(ByteWriter().number(Request::report).text(writer.bytes()));
+}
+
+void JobLink::announce(const News& news) {
+  if (nodes_.size() == 1) return news_.push_back(news);
+  publish(ByteWriter().number(Message::news).text(news.line).number(news.death));
 }
 
 void JobLink::announce_failing() {

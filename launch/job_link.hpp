@@ -26,6 +26,17 @@ struct NodeInfo {
   int program_port = 0;  // node 0: a port for MASTER_PORT of programs that are not ddprun; else 0
 };
 
+// In a job that survives deaths (Nodes::least): a rank does not train any more, or does so again.
+struct MemberChange {
+  RankEnd end;          // of a rank that trains: its number and process; of a node: its ranks
+  bool trains = false;  // of a node: it is back, and starts its ranks
+};
+// What node 0 has made of it.
+struct News {
+  std::string line;    // to print
+  bool death = false;  // the ranks that are left may wait for one that is not
+};
+
 // The time from the first failure until the ranks are ended. Failures that follow from it arrive meanwhile, and one of
 // them may turn out to be the first cause.
 inline constexpr std::chrono::milliseconds kCollect{100};
@@ -38,9 +49,11 @@ class JobLink {
 
   // Of a job that has no other node: never connected.
   explicit JobLink(NodeInfo only);
-  // Joins the other nodes: blocks until all `nodes` are there, at most `timeout`. Throws as Connection, and
-  // Error(rendezvous) that names the missing nodes, or another node with the same node rank.
-  JobLink(const StoreAddress& address, int node, int nodes, NodeInfo info, std::chrono::milliseconds timeout);
+  // Joins the other nodes: blocks until all `nodes` are there, at most `timeout`. survives: a lost node is a change of
+  // the members, unless it is node 0, and joins again without waiting. Throws as Connection, and Error(rendezvous) that
+  // names the missing nodes, or another node with the same node rank.
+  JobLink(const StoreAddress& address, int node, int nodes, NodeInfo info, std::chrono::milliseconds timeout,
+          bool survives = false);
   ~JobLink();  // ends the connection without a failure: the other nodes do not see a lost node
   JobLink(const JobLink&) = delete;
   JobLink& operator=(const JobLink&) = delete;
@@ -48,7 +61,9 @@ class JobLink {
   const std::vector<NodeInfo>& nodes() const { return nodes_; }
   int first_rank() const { return first_rank(node_); }
   int world() const { return first_rank(nodes_.size()); }
-  int starts() const { return starts_; }  // how often the nodes have joined before
+  int starts() const { return starts_; }        // how often the nodes have joined before
+  bool comes_back() const { return is_back_; }  // this node, into a job that runs
+  int nodes_left() const;                       // those that are neither lost nor have ended, with this one
 
   // False once node 0 is lost.
   bool connected() const { return connection_ != nullptr; }
@@ -70,8 +85,14 @@ class JobLink {
   // How the ranks of the other nodes ended, with times on this host's clock.
   std::vector<RankEnd> ends() const;
 
-  // Takes the progress of this node's ranks, by local rank. On node 0, every `interval`: returns lines that name the
-  // ranks of all nodes for which others wait. Other nodes report it to node 0 once a second.
+  // Only node 0 gets the changes, its own too, and lost nodes. All nodes get its news.
+  void announce(const MemberChange& change);
+  void announce(const News& news);
+  std::vector<MemberChange> take_changes() { return std::exchange(changes_, {}); }
+  std::vector<News> take_news() { return std::exchange(news_, {}); }
+
+  // Takes the progress of this node's ranks, by local rank; empty if none trains. On node 0, every `interval`: returns
+  // lines that name the ranks of all nodes for which others wait. Other nodes report it to node 0 once a second.
   std::vector<std::string> watch(const std::vector<Progress>& own, std::chrono::milliseconds interval);
   // On node 0: the last reported progress of the other nodes' ranks. Empty on other nodes.
   std::vector<RankProgress> progress() const;
@@ -101,12 +122,15 @@ class JobLink {
   void publish(const ByteWriter& message);
   void receive();
   void read(std::size_t from, const std::string& text);
+  RankEnd ranks_of(std::size_t node) const;
   void lose(std::size_t node, bool silent);
   void note_failure();
 
   const std::size_t node_ = 0;
+  const bool survives_ = false;
   std::unique_ptr<Connection> connection_;  // null: there is none any more
   int starts_ = 0;
+  bool is_back_ = false;
   std::vector<NodeInfo> nodes_;
   std::vector<Node> states_;          // by node rank; of this node only `ended` is used
   Clock::time_point last_message_{};  // the server's last message
@@ -117,6 +141,8 @@ class JobLink {
   std::optional<int> stop_signal_;
   StallWatch stalls_;
   std::vector<int> stuck_;
+  std::vector<MemberChange> changes_;
+  std::vector<News> news_;
 };
 
 }  // namespace ddprun::launch

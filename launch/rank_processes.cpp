@@ -78,17 +78,7 @@ RankProcesses::RankProcesses(const Job& job, const JobLink& link)
       guardian_(folder_.path()),
       oom_before_(oom_kills_here()) {
   try {
-    for (int local = 0; local < job.nproc; ++local) {
-      const auto variables = environment_of(job, link, local, folder_.path());
-      const auto entrust = [&] { guardian_.entrust(::getpid()); };
-      const auto leave = [&] {
-        entrust();
-        guardian_.close_in_child();
-        ranks_.clear();  // closes the pipes of the others
-      };
-      Child child = job.forked ? fork_rank(job.forked, variables, leave) : spawn(job.command, variables, entrust);
-      ranks_.push_back({.number = first_ + local, .child = std::move(child)});
-    }
+    for (int local = 0; local < job.nproc; ++local) ranks_.push_back(start(local, link.comes_back()));
   } catch (...) {
     kill();
     for (const Rank& started : ranks_) wait_for(started);
@@ -104,11 +94,17 @@ RankProcesses::~RankProcesses() {
 }
 
 std::size_t RankProcesses::live() const {
-  return static_cast<std::size_t>(std::ranges::count_if(ranks_, [](const Rank& rank) { return !rank.end; }));
+  const auto is_live = [&](const Rank& rank) { return !rank.end || (rank.survived && may_replace()); };
+  return static_cast<std::size_t>(std::ranges::count_if(ranks_, is_live));
 }
 
 bool RankProcesses::has_begun() const {
-  return changes_ > 0 || std::ranges::any_of(progress(), [](const Progress& each) { return each.step > 0; });
+  const auto has = [&](const Rank& rank) { return table_.get(rank.number - first_).step > 0; };
+  return joining_ > 0 || std::ranges::any_of(ranks_, has);
+}
+
+bool RankProcesses::may_replace() const {
+  return replaced_ < job_.max_restarts && stop_signal_ == 0 && !failed_ && !killed_at_ && !leaves_;
 }
 
 bool RankProcesses::Rank::stopped_too_long() const {
@@ -118,17 +114,18 @@ bool RankProcesses::Rank::stopped_too_long() const {
 bool RankProcesses::poll() {
   for (Rank& rank : ranks_) {
     const bool has_printed_all = !rank.child.out && !rank.child.err;
-    const bool may_start = replaced_ < job_.max_restarts && stop_signal_ == 0 && !failed_ && !killed_at_;
-    if (rank.survived && has_printed_all && may_start) replace(rank);
+    if (rank.survived && has_printed_all && may_replace()) {
+      ++replaced_;
+      rank = start(rank.number - first_, true);
+    }
     if (!rank.joining.empty() && folder_store(folder_.path())->get(rank.joining, {})) {
       rank.joining.clear();
-      lines_.push_back("rank " + std::to_string(rank.number) + " (pid " + std::to_string(rank.child.pid) +
-                       ") has been started again; " + change_members());
+      changes_.push_back({who(rank), true});
     }
     if (!rank.end) poll_rank(rank);
     if (rank.end || !rank.stopped_too_long()) continue;
-    if (job_.survives) ::kill(-rank.child.pid, SIGKILL);
-    failed_ = failed_ || !job_.survives;
+    if (survives()) ::kill(-rank.child.pid, SIGKILL);
+    failed_ = failed_ || !survives();
   }
   return failed_ = failed_ || first_failure(folder_.path()).has_value();
 }
@@ -141,7 +138,7 @@ void RankProcesses::poll_rank(Rank& rank) {
     if (info.si_code == CLD_STOPPED) {
       rank.stopped = Clock::now();
       lines_.push_back("rank " + std::to_string(rank.number) + " (pid " + std::to_string(id) +
-                       ") is stopped by a signal; " + (job_.survives ? "it is killed in " : "the job ends in ") +
+                       ") is stopped by a signal; " + (survives() ? "it is killed in " : "the job ends in ") +
                        std::to_string(kStoppedLimit.count() / 1000) + " s if it is not continued (SIGCONT)");
     }
     info = {};
@@ -155,57 +152,47 @@ void RankProcesses::reap(Rank& rank) {
   if (stop_signal_ != 0 && rank.end->signal == stop_signal_) rank.end->signal = 0;
   const bool has_failed = first_cause({*rank.end}) != nullptr;
   failed_ = failed_ || (has_failed && !survive(rank));
-  if (!has_failed && job_.survives) change_members();  // a rank that still wants to meet the others goes on alone
+  if (!has_failed && survives()) changes_.push_back({*rank.end});  // one that wants to meet the others goes on alone
 }
 
-// Reports the ranks that train from now on to all. Returns "3 ranks go on".
-std::string RankProcesses::change_members() {
-  std::string members;
-  int count = 0;
-  for (const Rank& rank : ranks_) {
-    if (!rank.trains()) continue;
-    members += std::to_string(rank.number) + " ";
-    ++count;
-  }
-  if (count == 0) return "";
-  folder_store(folder_.path())->set(members_key(++changes_), members);
-  return std::to_string(count) + (count == 1 ? " rank goes on" : " ranks go on");
-}
-
-// Whether the others go on without this rank, which has ended.
+// Whether the others may go on without this rank, which has failed.
 bool RankProcesses::survive(Rank& rank) {
   const RankEnd& end = *rank.end;
-  if (!job_.survives || killed_at_) return false;
+  if (!survives() || killed_at_) return false;
   if (!rank.joining.empty()) {  // the others do not wait for it
     lines_.push_back(describe(end));
-    return rank.survived = true;
+  } else {
+    if (end.signal == 0 || end.failure || !has_begun()) return false;
+    changes_.push_back({end});
   }
-  if (end.signal == 0 || end.failure || !has_begun()) return false;
-  const std::string others = change_members();
-  if (others.empty()) return false;
-  rank.survived = true;
-  lines_.push_back(describe(end) + "; " + others);
-  return true;
+  return rank.survived = true;
 }
 
-// A process in the place of a dead one. The others wait for it only when it is ready.
-void RankProcesses::replace(Rank& rank) {
-  const std::string start = "ready/" + std::to_string(++replaced_);
-  std::vector<std::string> variables = environment_of(job_, link_, rank.number - first_, folder_.path());
-  variables.push_back(std::string(kReplaces) + "=" + start);
+// joins: in the place of a dead one. The others wait for it only when it is ready.
+RankProcesses::Rank RankProcesses::start(int local, bool joins) {
+  std::vector<std::string> variables = environment_of(job_, link_, local, folder_.path());
+  Rank rank{.number = first_ + local, .child = {}, .joining = joins ? "ready/" + std::to_string(++joining_) : ""};
+  if (joins) {
+    variables.push_back(std::string(kReplaces) + "=" + rank.joining);
+    table_.set(local, {});
+    oom_before_ = oom_kills_here();
+  }
   const auto entrust = [&] { guardian_.entrust(::getpid()); };
-  table_.set(rank.number - first_, {});
-  oom_before_ = oom_kills_here();
-  rank = {.number = rank.number, .child = spawn(job_.command, variables, entrust), .joining = start};
+  const auto leave = [&] {
+    entrust();
+    guardian_.close_in_child();
+    ranks_.clear();  // closes the pipes of the others
+  };
+  const bool forks = job_.forked && !joins;
+  rank.child = forks ? fork_rank(job_.forked, variables, leave) : spawn(job_.command, variables, entrust);
+  return rank;
 }
 
 std::vector<Progress> RankProcesses::progress() const {
   std::vector<Progress> all;
   const auto trains = std::ranges::find_if(ranks_, &Rank::trains);
-  for (const Rank& rank : ranks_) {
-    const bool has_none = trains != ranks_.end() && (rank.survived || !rank.joining.empty());
-    all.push_back(table_.get((has_none ? *trains : rank).number - first_));
-  }
+  if (trains == ranks_.end() && std::ranges::any_of(ranks_, &Rank::is_out)) return all;
+  for (const Rank& rank : ranks_) all.push_back(table_.get((rank.is_out() ? *trains : rank).number - first_));
   return all;
 }
 
@@ -216,12 +203,17 @@ int RankProcesses::wait_for(const Rank& rank) const {
   return wait_for_child(rank.child.pid);
 }
 
-RankEnd RankProcesses::end_of(const Rank& rank, int status) const {
+RankEnd RankProcesses::who(const Rank& rank) {
   RankEnd end;
   end.rank = rank.number;
   end.pid = rank.child.pid;
   end.host = host_name();
   end.time = Clock::now().time_since_epoch();
+  return end;
+}
+
+RankEnd RankProcesses::end_of(const Rank& rank, int status) const {
+  RankEnd end = who(rank);
   end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   end.failure = failure_of(folder_.path(), end.rank);
@@ -232,6 +224,11 @@ RankEnd RankProcesses::end_of(const Rank& rank, int status) const {
   end.stopped = rank.stopped_too_long();
   end.killed_by_launcher = killed_at_ && !end.failure;
   return end;
+}
+
+void RankProcesses::leave() {
+  leaves_ = true;
+  send(SIGUSR1);
 }
 
 void RankProcesses::send(int signal) const {

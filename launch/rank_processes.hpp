@@ -35,7 +35,8 @@ class RankProcesses {
   RankProcesses(const RankProcesses&) = delete;
   RankProcesses& operator=(const RankProcesses&) = delete;
 
-  std::size_t live() const;
+  const std::string& folder() const { return folder_.path(); }  // the job folder
+  std::size_t live() const;                                     // with those that are to be started again
   bool has_begun() const;  // the first step: from then on, ranks have results that should be saved
   ProgressTable& table() { return table_; }
   // A process by its local rank, with the pipes of its output.
@@ -45,13 +46,18 @@ class RankProcesses {
   // has failed so far, or was under SIGSTOP for too long.
   bool poll();
 
-  // One text for each rank that was stopped, or has died and is survived, since the last call:
+  // One text for each rank that was stopped since the last call:
   // "rank 1 (pid 4711) is stopped by a signal; the job ends in 2 s if it is not continued (SIGCONT)"
   std::vector<std::string> take_lines() { return std::exchange(lines_, {}); }
+  // In a job that survives deaths: since the last call.
+  std::vector<MemberChange> take_changes() { return std::exchange(changes_, {}); }
 
   // The progress of each process. For one that does not train: that of another, so that nobody seems to wait for it.
+  // Empty if none trains any more.
   std::vector<Progress> progress() const;
 
+  // In a job that survives deaths: ends the ranks, and starts none again.
+  void leave();
   // The ranks were asked to stop: an exit with this signal's exit code, or by this signal, is then no failure.
   void expect_stop_by(int signal) { stop_signal_ = signal; }
   // Sends this signal to all running ranks.
@@ -76,16 +82,19 @@ class RankProcesses {
     std::string joining = {};  // the value of kReplaces, until it is ready to train
 
     bool trains() const { return !end && joining.empty(); }
+    bool is_out() const { return survived || !joining.empty(); }
 
     bool stopped_too_long() const;
   };
 
+  bool survives() const { return job_.nodes.least > 0; }
+  bool may_replace() const;
   void poll_rank(Rank& rank);
   void reap(Rank& rank);
   bool survive(Rank& rank);
-  void replace(Rank& rank);
-  std::string change_members();
+  Rank start(int local, bool joins);
   int wait_for(const Rank& rank) const;
+  static RankEnd who(const Rank& rank);
   RankEnd end_of(const Rank& rank, int status) const;
 
   const Job& job_;
@@ -96,10 +105,12 @@ class RankProcesses {
   Guardian guardian_;
   std::vector<Rank> ranks_;
   int64_t oom_before_;
-  int changes_ = 0, replaced_ = 0;  // of the members; ranks
+  int replaced_ = 0, joining_ = 0;  // how many ranks so far
+  bool leaves_ = false;
   bool failed_ = false;
   int stop_signal_ = 0;
   std::vector<std::string> lines_;
+  std::vector<MemberChange> changes_;
   std::optional<Clock::time_point> killed_at_;
 };
 

@@ -102,4 +102,11 @@ void compare_identities(Store& store, int rank, int size, const std::string& min
   }
 }
 
+void require_identity(Store& store, const std::string& mine, milliseconds timeout, const IdentityWords& words) {
+  const std::string difference = first_difference(store.require("identity", timeout), mine);
+  if (difference.empty()) return;
+  throw Error(ExitCode::rendezvous,
+              words.process + " 0 and this one " + words.differ + ": " + difference + "; " + words.advice);
+}
+
 }  // namespace ddprun::launch

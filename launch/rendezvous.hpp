@@ -54,5 +54,8 @@ struct IdentityWords {
 // Collective; call it once per store. Throws Error(rendezvous) with the first line that differs, on all processes.
 void compare_identities(Store& store, int rank, int size, const std::string& mine, std::chrono::milliseconds timeout,
                         const IdentityWords& words);
+// For a process that joins the others later: compares its own identity only. Throws Error(rendezvous).
+void require_identity(Store& store, const std::string& mine, std::chrono::milliseconds timeout,
+                      const IdentityWords& words);
 
 }  // namespace ddprun::launch

@@ -52,8 +52,9 @@ void acknowledge_stop_signals(bool on_terminal);
 ExitCode stop_signal();
 
 // With SIGUSR2, the launcher asks its ranks to write their last collectives. It sends these values with the signal
-// (sigqueue): a rank has failed; or the other ranks wait for this rank, and it must show its stack.
-inline constexpr int kJobFails = 1, kShowStack = 2;
+// (sigqueue): a rank has failed; the other ranks wait for this rank, and it must show its stack; or ranks have died,
+// and the others go on.
+inline constexpr int kJobFails = 1, kShowStack = 2, kRanksDied = 3;
 
 // After this, SIGUSR2 is blocked in this thread and in those that it starts. It stays pending until a Usr2Thread
 // handles it. Call it before other threads exist.

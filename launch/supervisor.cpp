@@ -15,10 +15,12 @@
 #include "launch/first_cause.hpp"
 #include "launch/job_link.hpp"
 #include "launch/job_output.hpp"
+#include "launch/members.hpp"
 #include "launch/net/address.hpp"
 #include "launch/net/hub.hpp"
 #include "launch/net/net_store.hpp"
 #include "launch/rank_processes.hpp"
+#include "launch/rendezvous.hpp"
 #include "launch/signals.hpp"
 
 namespace ddprun::launch {
@@ -58,8 +60,15 @@ class Supervisor {
       RankProcesses ranks(job_, link_);
       job_.forked = nullptr;  // the launcher must not keep the memory of what the ranks have inherited
       ranks_ = &ranks;
+      if (job_.nodes.least > 0 && job_.nodes.rank == 0) {
+        members_.emplace(link_, job_.nodes.least, job_.nodes.timeout, store());
+      }
       while (ranks.live() > 0) turn(signals);
       drain();
+      if (leaves_) {
+        change_members();  // the last of this node
+        link_.disconnect();
+      }
       wait_for_nodes(signals);
       verdict = judge();
       broken_off = verdict.code != ExitCode::ok && (!verdict.stopped || ranks.killed());
@@ -80,11 +89,18 @@ class Supervisor {
   }
 
  private:
+  std::unique_ptr<Store> store() const {
+    const Nodes& nodes = job_.nodes;
+    if (nodes.count == 1) return folder_store(ranks_->folder());
+    return net_store({nodes.master_addr, nodes.master_port, nodes.secret}, nodes.timeout);
+  }
+
   // After the ranks of this node have ended: the first cause may be on another one.
   void wait_for_nodes(Signals& signals) {
     link_.announce_ends(own_ends());
     std::optional<Clock::time_point> limit;
-    while (link_.connected() && !link_.have_ended() && !(limit && Clock::now() >= *limit)) {
+    const auto know_all = [&] { return link_.have_ended() && (!members_ || link_.has_announced_ends()); };
+    while (link_.connected() && !know_all() && !(limit && Clock::now() >= *limit)) {
       turn(signals);
       if ((failing_ || ranks_->killed()) && !limit) {
         limit = (may_still_save() ? *kill_at_ : Clock::now()) + kVerdictLimit;
@@ -113,12 +129,27 @@ class Supervisor {
     }
     if (ranks_->poll()) begin_to_fail();
     for (const std::string& line : ranks_->take_lines()) output_.print("ddprun: " + line);
+    if (job_.nodes.least > 0) change_members();
     watch_progress();
     if (kill_at_ && Clock::now() >= *kill_at_) {
       if (!ranks_->killed()) grace_ended_ = in_grace_;
       ranks_->kill();
     }
     output_.write_some();
+  }
+
+  // In a job that survives deaths.
+  void change_members() {
+    for (const MemberChange& change : ranks_->take_changes()) link_.announce(change);
+    for (const MemberChange& change : link_.take_changes()) {
+      const News news = members_->apply(change, ranks_->has_begun());
+      if (!news.line.empty()) link_.announce(news);
+    }
+    if (members_ && members_->fatal()) begin_to_fail();
+    for (const News& news : link_.take_news()) {
+      output_.print("ddprun: " + news.line);
+      if (news.death) ranks_->ask(kRanksDied);
+    }
   }
 
   int poll_timeout() const {
@@ -158,6 +189,7 @@ class Supervisor {
       return;
     }
     stop_signal_ = signal == SIGINT ? SIGINT : SIGTERM;
+    if (signal != SIGINT && may_leave()) return leave();
     link_.announce_stop(stop_signal_);
     ranks_->expect_stop_by(stop_signal_);
     if (failing_) return;
@@ -177,17 +209,30 @@ class Supervisor {
     output_.print("ddprun: stopping: the ranks finish a common step and save (a second signal ends them at once)");
   }
 
+  // Whether the job goes on without this node.
+  bool may_leave() const {
+    const Nodes& nodes = job_.nodes;
+    return nodes.least > 0 && nodes.rank > 0 && ranks_->has_begun() && !failing_ && link_.nodes_left() > nodes.least;
+  }
+
+  void leave() {
+    leaves_ = true;
+    ranks_->leave();
+    output_.print("ddprun: this host leaves the job, which goes on without its ranks");
+  }
+
   // Names the ranks for which the others wait.
   void watch_progress() {
-    if (ranks_->killed()) return;
+    if (ranks_->killed() || (members_ && members_->waits())) return;
     for (const std::string& line : link_.watch(ranks_->progress(), kPollInterval)) output_.print("ddprun: " + line);
     for (const int rank : link_.take_stuck()) ranks_->ask(kShowStack, rank);
   }
 
-  std::vector<RankEnd> own_ends() const {
+  std::vector<RankEnd> own_ends() {
     std::vector<RankEnd> ends = ranks_->ends();
     // A rank that was slow to finish may have succeeded all the same.
     for (RankEnd& end : ends) end.hung = end.killed_by_launcher && link_.hangs(end.rank, end.progress);
+    if (members_ && members_->fatal()) ends.push_back(*members_->fatal());
     return ends;
   }
 
@@ -203,6 +248,7 @@ class Supervisor {
     }
     // A signal to a rank, and not to this process, stops the job too.
     if (stop_signal_ == 0 && cause == nullptr && ranks_->table().stop_requested()) stop_signal_ = SIGTERM;
+    if (leaves_) return {ExitCode::terminated, "ddprun: terminated; this host has left the job", true};
     verdict.stopped = stop_signal_ != 0;
     if (stop_signal_ == 0) return verdict;
     verdict.code = stop_signal_ == SIGINT ? ExitCode::interrupted : ExitCode::terminated;
@@ -225,7 +271,9 @@ class Supervisor {
   JobLink& link_;
   JobOutput output_;
   RankProcesses* ranks_ = nullptr;
+  std::optional<Members> members_;  // on node 0, in a job that survives deaths
   bool failing_ = false;
+  bool leaves_ = false;
   int stop_signal_ = 0;
   std::optional<Clock::time_point> kill_at_;  // the end of the grace period, or of kCollect
   bool in_grace_ = false;                     // kill_at_ is the end of the grace period
@@ -238,7 +286,7 @@ std::unique_ptr<JobLink> join_nodes(const Job& job) {
   if (job.torchrun_variables && nodes.rank == 0) info.program_port = free_port(nodes.master_addr);
   if (nodes.count == 1) return std::make_unique<JobLink>(std::move(info));
   return std::make_unique<JobLink>(StoreAddress{nodes.master_addr, nodes.master_port, nodes.secret}, nodes.rank,
-                                   nodes.count, info, nodes.timeout);
+                                   nodes.count, info, nodes.timeout, nodes.least > 0);
 }
 
 }  // namespace
@@ -250,7 +298,7 @@ ExitCode supervise(Job job) {
   std::unique_ptr<StoreServer> server;
   if (several && job.nodes.rank == 0) {
     server = std::make_unique<StoreServer>(listening_addresses(job.nodes.master_addr, job.nodes.secret.empty()),
-                                           job.nodes.master_port, job.nodes.secret);
+                                           job.nodes.master_port, job.nodes.secret, job.nodes.least > 0);
   }
   for (int restart = 0;; ++restart) {
     const auto link = join_nodes(job);

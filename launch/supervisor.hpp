@@ -15,7 +15,8 @@ namespace ddprun::launch {
 // The nodes of a job: one launcher on each.
 struct Nodes {
   int count = 1;
-  int rank = 0;                           // of this node
+  int least = 0;  // so many nodes must be left for the job to survive the death of ranks and nodes; 0: it ends
+  int rank = 0;   // of this node
   std::string master_addr = "127.0.0.1";  // of node 0: a name or an address that all nodes can reach
   int master_port = 0;
   Secret secret;                             // of required_secret(), the same on all nodes
@@ -37,9 +38,8 @@ struct Job {
   // Called after all ranks have ended, if the job has failed and does not start again, or if a stop did not wait for
   // the ranks: a line to print before the first cause, or "". May be empty.
   std::function<std::string()> advice;
-  int max_restarts = 0;   // the same on all nodes
-  bool survives = false;  // a killed rank does not end the job; max_restarts of them are started again; one node
-  std::string log_dir;    // for rank<N>.log with all output of a rank; "" for no logs
+  int max_restarts = 0;  // the same on all nodes; with nodes.least: also how many ranks each node starts again
+  std::string log_dir;   // for rank<N>.log with all output of a rank; "" for no logs
   std::chrono::milliseconds grace{30000};  // time between a signal to stop and the ranks' own exit
 };
 
@@ -49,7 +49,7 @@ struct Job {
 //    RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE, MASTER_ADDR and MASTER_PORT: a port
 //    of node 0 that was free.
 //  - The first rank that fails (a signal, an exit code other than 0, a reported failure, or stopped for 2 s) ends the
-//    job within half a second. The last line and the exit code are those of the first cause. With `survives`, a death
+//    job within half a second. The last line and the exit code are those of the first cause. With nodes.least, a death
 //    by a signal after the first step is only reported, in one line and in the store (members_key()).
 //  - First SIGINT, SIGTERM or SIGUSR1: the ranks finish a common step and save, for at most `grace`; before the first
 //    step they end immediately. The exit code is 130 for SIGINT, otherwise 143. A second SIGINT or SIGTERM ends the job
@@ -60,11 +60,12 @@ struct Job {
 //    torchrun_variables.
 // Several nodes: the launcher of node 0 hosts the store in which nodes and ranks meet, at master_addr:master_port.
 // Ranks are numbered by node rank, and get DDPRUN_STORE ("HOST:PORT"). Every launcher reports the same first cause and
-// returns the same exit code. A node that is silent for 2.25 s is lost, which ends the job. A signal to one launcher
-// stops the ranks of all. A lost node may come back for a restart: start its launcher again with the same arguments.
-// After a failure (exit code 1 or 5) all ranks start again, up to max_restarts times. Call it on the main thread,
-// before other threads exist: a child's PR_SET_PDEATHSIG watches the thread that spawned it, and the launcher forks.
-// Throws Error(failure) if the ranks cannot be started, and Error(rendezvous) if the nodes do not meet.
+// returns the same exit code. A node that is silent for 2.25 s is lost. That ends the job, unless nodes.least are left,
+// with node 0 among them. A signal to one launcher stops the ranks of all. A lost node may come back for a restart:
+// start its launcher again with the same arguments. After a failure (exit code 1 or 5) all ranks start again, up to
+// max_restarts times. Call it on the main thread, before other threads exist: a child's PR_SET_PDEATHSIG watches the
+// thread that spawned it, and the launcher forks. Throws Error(failure) if the ranks cannot be started, and
+// Error(rendezvous) if the nodes do not meet.
 ExitCode supervise(Job job);
 
 }  // namespace ddprun::launch

@@ -21,6 +21,11 @@ launch::Nodes nodes_of(const NodeOptions& options, bool insecure, std::chrono::m
   nodes.timeout = timeout;
   if (options.standalone && options.nnodes.value_or(1) > 1) refuse("--standalone is for one node; leave out --nnodes");
   nodes.count = options.nnodes.value_or(1);
+  nodes.least = options.least;
+  if (nodes.least > nodes.count) {
+    refuse("--nnodes " + std::to_string(nodes.least) + ":" + std::to_string(nodes.count) +
+           ": the first number is the least, and the second the number of hosts at the start");
+  }
   if (nodes.count == 1) {
     if (!options.nnodes && (options.node_rank || options.master_port || !options.master_addr.empty())) {
       refuse(

@@ -14,7 +14,7 @@ namespace ddprun::console {
 
 struct NodeOptions {
   std::optional<int> nnodes;
-  bool survives = false;  // --nnodes 1:1, as launch::Job::survives
+  int least = 0;  // --nnodes LEAST:N, as launch::Nodes::least
   std::optional<int> node_rank;
   std::string master_addr;
   std::optional<int> master_port;

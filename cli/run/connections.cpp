@@ -24,7 +24,15 @@ std::string identity(const Assembly& assembly) {
   return text + config::shared_toml(assembly.experiment());
 }
 
+const launch::IdentityWords kExperiment{.differ = "do not run the same experiment",
+                                        .advice = "start all ranks with the same config and program"};
+
 }  // namespace
+
+void require_same_experiment(const Assembly& assembly, Store& job) {
+  launch::require_identity(job, identity(assembly), config::milliseconds(assembly.experiment().launch.timeout),
+                           kExperiment);
+}
 
 void run_linked(const Rendezvous& rendezvous, const std::function<void()>& body) {
   if (rendezvous.link == nullptr) return body();
@@ -44,9 +52,8 @@ Connections connect(const Assembly& assembly, const launch::World& world, const 
   if (world.is_own()) connections.table = std::make_unique<launch::ProgressTable>(world.job_dir, world.local_size);
   if (world.size > 1) {
     connections.progress()->set(world.local_rank, {0, Phase::rendezvous, -1});
-    launch::compare_identities(
-        *connections.store, world.rank, world.size, identity(assembly), config::milliseconds(experiment.launch.timeout),
-        {.differ = "do not run the same experiment", .advice = "start all ranks with the same config and program"});
+    launch::compare_identities(*connections.store, world.rank, world.size, identity(assembly),
+                               config::milliseconds(experiment.launch.timeout), kExperiment);
     const comm::JoinOptions how{.deadline = config::milliseconds(experiment.comm.timeout),
                                 .algorithm = experiment.comm.algorithm,
                                 .deterministic = experiment.train.deterministic,

@@ -39,6 +39,9 @@ struct Connections {
 // throws the first cause.
 void run_linked(const Rendezvous& rendezvous, const std::function<void()>& body);
 
+// Of a rank that joins a job later: as connect(), which the others have called. Throws Error(rendezvous).
+void require_same_experiment(const Assembly& assembly, Store& job);
+
 // Checks that all ranks run the same experiment with the same plugins; Error(rendezvous) names the first difference.
 // Then joins them with a backend (strategy ddp). Collective.
 // changes: how often the ranks have changed until now (elastic/membership.hpp).

@@ -47,19 +47,29 @@ const char* replaced() {
   return std::getenv(launch::kReplaces);
 }
 
+// Set by rank 0 at the end of the training, for ranks that still want to join.
+constexpr const char* kEnded = "training has ended";
+
 // What a rank has from its start to its end, also if others die.
 struct Rank {
   const launch::World& place;  // as the job began: the launcher and the run folder know the rank by this number
   launch::World world;         // among the ranks that train now
   Assembly& assembly;
   Connections& connections;
-  const RunFolder& folder;
+  RunFolder& folder;
   record::Recorder& recorder;
   const std::string& log_path;
   int64_t threads;
   elastic::Survivor* survivor;  // of a run that goes on after deaths; otherwise null
+  Store* job;                   // null for world size 1
   Rendezvous members;           // after a change: of the ranks that train now
 };
+
+// Without a meeting of the ranks.
+std::unique_ptr<Store> store_of_job(const launch::World& world, std::chrono::milliseconds timeout) {
+  if (world.on_one_host()) return launch::folder_store(world.job_dir);
+  return launch::net_store({world.master_addr, world.master_port, launch::secret_of_environment()}, timeout);
+}
 
 void print_how_to_resume(const Rank& rank) {
   if (const std::string text = how_to_resume(rank.folder.path()); !text.empty()) log::always(text);
@@ -136,6 +146,7 @@ ExitCode report(Rank& rank, const Session& session, record::Summary summary) {
   const auto write = [&] {
     rank.recorder.summary(summary);
     if (rank.world.rank != 0) return;
+    if (rank.survivor != nullptr && !rank.job->get(kEnded, 0s)) rank.job->set(kEnded, "");
     print_results(summary, rank.folder.path());
     if (summary.stopped == train::kInterrupted) print_how_to_resume(rank);
   };
@@ -155,8 +166,16 @@ ExitCode report(Rank& rank, const Session& session, record::Summary summary) {
 std::optional<ExitCode> train(Rank& rank) {
   Connections& connections = rank.connections;
   const bool leads = rank.world.rank == 0;
+  // Ends the collectives of these ranks. A late signal may be of an earlier change.
+  const auto on_death = [&, known = rank.survivor != nullptr ? rank.survivor->members().changes() : 0] {
+    try {
+      if (rank.job->get(launch::members_key(known + 1), 1s) && connections.backend) connections.backend->abort();
+    } catch (const Error& error) {
+      log::debug(error.what());  // the training thread has the same error
+    }
+  };
   CollectivesFile collectives(connections.recorder, rank.place, connections.backend ? connections.backend->name() : "",
-                              rank.folder.path(), rank.log_path);
+                              rank.folder.path(), rank.log_path, on_death);
   std::unique_ptr<Session> session;
   std::optional<record::Summary> summary;
   try {
@@ -192,16 +211,19 @@ bool regroup(Rank& rank, std::chrono::milliseconds patience) {
     rank.connections = {};  // before its store
     try {
       if (!survivor.meet(patience)) {
-        if (std::filesystem::exists(rank.folder.path() + "/summary.json")) return false;
+        if (rank.job->get(kEnded, 0s)) return false;
         throw Error(ExitCode::failure, "all ranks that had the state of the training have died");
       }
       const elastic::Membership& members = survivor.members();
       rank.world.rank = members.rank();
       rank.world.size = members.size();
       rank.members.store = members.store();
+      launch::locate(rank.world, *rank.members.store, patience);
       rank.connections = connect(rank.assembly, rank.world, rank.members, members.changes());
+      rank.folder.meet(rank.connections, rank.world);
       survivor.catch_up(rank.assembly.model->module(), rank.connections.ranks);
       rank.recorder.lead(rank.world.rank == 0);
+      rank.recorder.epoch(survivor.epoch());
       rank.assembly.resume = Resume{survivor.resume(rank.folder.path() + "/checkpoints"), survivor.text()};
       return true;
     } catch (...) {
@@ -216,7 +238,7 @@ ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin:
   const auto patience = config::milliseconds(options.loaded.experiment.launch.timeout);
   const bool joins = replaced() != nullptr;
   if (joins) options.loaded.experiment.checkpoint.resume.clear();  // it gets the state from its peers
-  if (!find_common_resume(options.loaded, world, rendezvous.store.get(), patience)) return ExitCode::ok;
+  if (!joins && !find_common_resume(options.loaded, world, rendezvous.store.get(), patience)) return ExitCode::ok;
   const std::vector<torch::Device> devices = choose_devices(options.loaded, world);
   const bool prepared = options.prepared != nullptr;
   Assembly assembly = prepared ? std::move(*options.prepared) : assemble(std::move(options.loaded), registry);
@@ -228,17 +250,28 @@ ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin:
   const config::Experiment& experiment = assembly.experiment();
   const int64_t threads = use_threads(experiment, world);
   Connections connections = joins ? Connections() : connect(assembly, world, rendezvous);
-  RunFolder folder(connections, world, options.run_dir, experiment);
+  RunFolder folder(rendezvous.store.get(), world, options.run_dir, experiment, joins);
+  if (!joins) folder.meet(connections, world);
   const std::string log_path = log_dir(experiment, folder.path()) + "/rank" + std::to_string(world.rank) + ".log";
   if (options.run_dir.empty()) log::also_to(log_path);  // otherwise the launcher writes it
   record::Recorder recorder(folder.path(), world.rank, joins);
   if (world.rank == 0) record::write_environment(folder.path(), record::collect_environment(versions(assembly)));
   std::optional<elastic::Survivor> survivor;
   if (options.survives) survivor.emplace(*rendezvous.store, world.rank, world.size);
-  Rank rank{world, world, assembly, connections, folder, recorder, log_path, threads, survivor ? &*survivor : nullptr,
+  Rank rank{world,
+            world,
+            assembly,
+            connections,
+            folder,
+            recorder,
+            log_path,
+            threads,
+            survivor ? &*survivor : nullptr,
+            rendezvous.store.get(),
             {}};
   if (joins) {
-    rendezvous.store->set(replaced(), "");
+    if (world.size > 1) require_same_experiment(assembly, *rendezvous.store);
+    launch::folder_store(world.job_dir)->set(replaced(), "");
     survivor->join(patience);
     if (!regroup(rank, 24h)) return ExitCode::ok;  // waits for the end of an evaluation
   }
@@ -274,8 +307,8 @@ ExitCode run_rank(RankOptions options, const plugin::Registry& registry) {
   keep_freed_memory();
   const auto patience = config::milliseconds(options.loaded.experiment.launch.timeout);
   const bool meets = replaced() == nullptr && (!options.survives || options.world.size > 1);
-  const Rendezvous rendezvous = meets ? join_rendezvous(options.world, patience)
-                                      : Rendezvous{launch::folder_store(options.world.job_dir), nullptr};
+  const Rendezvous rendezvous =
+      meets ? join_rendezvous(options.world, patience) : Rendezvous{store_of_job(options.world, patience), nullptr};
   if (options.world.restarts > 0) options.loaded.experiment.faults.kind = "none";  // ddprun's launcher does the same
   report_crashes(options.world, rendezvous);
   ExitCode code = ExitCode::ok;

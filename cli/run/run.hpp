@@ -62,7 +62,7 @@ struct RankOptions {
   launch::World world;
   Prepared prepared;      // for all ranks of `world`; null: this rank prepares the run itself
   std::string run_dir;    // "": rank 0 creates it, and each rank writes its log file (a run without our launcher)
-  bool survives = false;  // as launch::Job::survives
+  bool survives = false;  // with launch::Nodes::least
 };
 
 // Runs the rank to its end: writes files into the run folder, and on rank 0 results to stdout. Returns the exit code:

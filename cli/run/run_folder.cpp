@@ -53,27 +53,40 @@ std::string log_dir(const config::Experiment& experiment, const std::string& run
   return experiment.launch.log_dir.empty() ? run_dir : experiment.launch.log_dir;
 }
 
-RunFolder::RunFolder(const Connections& connections, const launch::World& world, std::string given,
-                     const config::Experiment& experiment)
-    : ranks_(connections.ranks), rank_(world.rank), path_(std::move(given)) {
+RunFolder::RunFolder(Store* store, const launch::World& world, std::string given, const config::Experiment& experiment,
+                     bool joins)
+    : experiment_(experiment), number_(world.rank), path_(std::move(given)) {
   if (world.on_one_host()) return;
-  const auto timeout = config::milliseconds(experiment.launch.timeout);
-  if (rank_ == 0 && path_.empty()) path_ = prepare_run_dir(experiment, world.local_size);
-  if (connections.store == nullptr) return;
-  if (rank_ == 0) connections.store->set("run folder", path_);
-  const fs::path of_rank0 = connections.store->require("run folder", timeout);
-  if (rank_ != 0) path_ = (fs::path(experiment.experiment.output) / of_rank0.filename()).string();
-  // Before any other rank makes a folder: rank 0's folder already has its config.
-  const std::string sees = fs::exists(path_ + kConfigFile) ? "1" : "0";
+  if (number_ == 0 && path_.empty()) path_ = prepare_run_dir(experiment, world.local_size);
+  if (store == nullptr) return;
+  if (number_ == 0 && !joins) store->set("run folder", path_);
+  const fs::path of_rank0 = store->require("run folder", config::milliseconds(experiment.launch.timeout));
+  if (number_ != 0) path_ = (fs::path(experiment.experiment.output) / of_rank0.filename()).string();
+}
+
+void RunFolder::meet(const Connections& connections, const launch::World& world) {
+  ranks_ = connections.ranks;
+  rank_ = world.rank;
+  remote_.clear();
+  if (world.on_one_host() || connections.store == nullptr) return;
+  const auto timeout = config::milliseconds(experiment_.launch.timeout);
+  if (rank_ == 0) {
+    const std::string mark = aside_path(path_ + "/rank0");  // also an earlier rank 0 may have made the folder on a disk
+    OutputFile{mark}.close();
+    connections.store->set("rank 0's mark", fs::path(mark).filename().string());
+  }
+  const std::string mark = path_ + "/" + connections.store->require("rank 0's mark", timeout);
+  const std::string sees = fs::exists(mark) ? "1" : "0";
   const auto all = connections.store->allgather("sees the run folder", rank_, world.size, sees, timeout);
   for (int rank = 0; rank < world.size; ++rank) {
     if (all[static_cast<std::size_t>(rank)] == "0") remote_.push_back(rank);
   }
-  if (sees == "1") return;
   std::error_code error;
+  if (rank_ == 0) fs::remove(mark, error);
+  if (fs::exists(path_ + kConfigFile)) return;
   fs::create_directories(path_, error);
   if (error) throw Error(ExitCode::failure, "cannot make the run folder " + path_ + ": " + error.message());
-  if (world.local_rank == 0) write_config(path_, experiment);
+  if (world.local_rank == 0) write_config(path_, experiment_);
 }
 
 void RunFolder::copy(int from, const std::string& path, const Pass& pass) const {
@@ -94,7 +107,7 @@ void RunFolder::move_to_rank0(const std::function<std::string(int rank)>& path_o
 void RunFolder::gather() const {
   for (const int from : remote_) {
     const Pass pass = pass_from(ranks_, from);
-    std::istringstream files(pass(rank_ == from ? files_of(path_, from) : ""));
+    std::istringstream files(pass(rank_ == from ? files_of(path_, number_) : ""));
     for (std::string file; std::getline(files, file);) {
       const std::string path = path_ + "/" + file;
       if (rank_ == 0) fs::create_directories(fs::path(path).parent_path());

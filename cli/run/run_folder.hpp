@@ -13,14 +13,16 @@
 namespace ddprun::run {
 
 // A folder with the same name in experiment.output of each host. If a host does not share rank 0's disk, its folder has
-// the records of its ranks. All functions except path() and is_split() are collective. The backend of `connections`
-// must outlive it.
+// the records of its ranks. All functions except path() and is_split() are collective.
 class RunFolder {
  public:
-  // given: the folder that the launcher of this host has made; empty: rank 0 makes one. Throws Error(failure), and as
-  // Store.
-  RunFolder(const Connections& connections, const launch::World& world, std::string given,
-            const config::Experiment& experiment);
+  // given: the folder that the launcher of this host has made; empty: rank 0 makes one. joins: this rank takes the
+  // place of a dead one, and calls it alone. Throws Error(failure), and as Store.
+  RunFolder(Store* store, const launch::World& world, std::string given, const config::Experiment& experiment,
+            bool joins);
+  // Finds out which ranks share rank 0's disk: before the functions below, and again whenever the ranks have changed.
+  // The backend of `connections` must outlive this object or the next call. Throws as the constructor.
+  void meet(const Connections& connections, const launch::World& world);
 
   const std::string& path() const { return path_; }
   // Whether any rank does not see rank 0's folder.
@@ -36,8 +38,10 @@ class RunFolder {
  private:
   void copy(int from, const std::string& path, const Pass& pass) const;
 
-  const comm::Group ranks_;
-  const int rank_;
+  const config::Experiment& experiment_;
+  const int number_;  // of this rank as the job began: in the names of its files
+  comm::Group ranks_;
+  int rank_ = 0;
   std::string path_;
   std::vector<int> remote_;  // the ranks that do not see rank 0's folder
 };

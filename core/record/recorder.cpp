@@ -46,12 +46,15 @@ void Recorder::gpu(const GpuRecord& record) {
 
 void Recorder::epoch(const EpochRecord& record) {
   flush();
-  if (!epochs_) return;
   std::string line;
   append_json(line, record);
-  line += '\n';
+  epoch(line);
+}
+
+void Recorder::epoch(const std::string& line) {
+  if (!epochs_ || line.empty()) return;
   const std::string number = line.substr(0, line.find_first_of(",}") + 1);  // {"epoch":7,
-  if (read_text(epochs_->path()).find(number) == std::string::npos) epochs_->write(line);
+  if (read_text(epochs_->path()).find(number) == std::string::npos) epochs_->write(line + '\n');
 }
 
 void Recorder::summary(const Summary& summary) {

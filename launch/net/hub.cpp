@@ -38,7 +38,12 @@ void Hub::handle(const ClientPtr& client, std::string_view bytes, Clock::time_po
   ByteReader reader(bytes);
   const auto deadline = [&] { return now + milliseconds(std::min(reader.number(), kMostMilliseconds)); };
   switch (reader.number<Request>()) {
-    case Request::exchange: return exchange({client, deadline()}, reader);
+    case Request::exchange: {
+      const auto until = deadline();
+      exchange({client, until}, reader);
+      if (until <= now) sweep(now);  // this request does not wait
+      return;
+    }
     case Request::join: {
       const uint64_t node = reader.number(), nodes = reader.number();
       const auto until = deadline();
@@ -115,6 +120,7 @@ void Hub::join(const ClientPtr& client, uint64_t node, uint64_t nodes, std::stri
     return refuse(client, "this node has --nnodes " + std::to_string(nodes) + ", and the first has " +
                               std::to_string(nodes_) + ": give all nodes the same number");
   }
+  if (survives_ && !broken_ && joined_.count(node) == 0) return take_back(client, node, now);
   if (const auto same = joining_.find(node); same != joining_.end()) {
     return refuse_second(client, node, same->second);
   }
@@ -139,13 +145,27 @@ void Hub::start(Clock::time_point now) {
   joined_ = std::move(joining_);
   joining_.clear();
   broken_ = false;
-  auto writer = ByteWriter().number(Reply::started).number(starts_++);
+  infos_.clear();
   for (auto& [rank, node] : joined_) {
     node.time = now;
-    writer.text(node.info);
+    infos_.push_back(node.info);
   }
-  const auto started = shared_frame(writer);
-  for (const auto& [rank, node] : joined_) node.client->send(started);
+  const auto reply = started(false);
+  ++starts_;
+  for (const auto& [rank, node] : joined_) node.client->send(reply);
+}
+
+std::shared_ptr<const std::string> Hub::started(bool runs) const {
+  auto writer = ByteWriter().number(Reply::started).number(starts_ - (runs ? 1 : 0)).number(runs);
+  for (const std::string& info : infos_) writer.text(info);
+  return shared_frame(writer);
+}
+
+void Hub::take_back(const ClientPtr& client, uint64_t node, Clock::time_point now) {
+  const auto back = shared_frame(ByteWriter().number(Reply::back).number(node));
+  for (const auto& [other, joined] : joined_) joined.client->send(back);
+  joined_[node] = {client, "", now};
+  client->send(started(true));
 }
 
 void Hub::pass_on(const ClientPtr& client, const std::string& text, bool only_node0) {
@@ -165,9 +185,10 @@ void Hub::lose(const ClientPtr& client, bool silent) {
   const auto rank = node_of(client);
   if (!rank) return;
   joined_.erase(*rank);
-  broken_ = true;
   const auto lost = shared_frame(ByteWriter().number(Reply::lost).number(*rank).number(silent));
   for (const auto& [other, node] : joined_) node.client->send(lost);
+  if (survives_) return;
+  broken_ = true;
   const auto failed = shared_frame(ByteWriter().number(Reply::failed).text("lost " + client->address()));
   for (const auto& [wanted, waiting] : waiting_) {
     for (const Waiter& waiter : waiting.waiters) waiter.client->send(failed);

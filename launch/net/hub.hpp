@@ -32,6 +32,9 @@ class Hub {
   using Clock = std::chrono::steady_clock;
   using ClientPtr = std::shared_ptr<HubClient>;
 
+  // survives: the job goes on without a lost node, which may come back (Nodes::least).
+  explicit Hub(bool survives = false) : survives_(survives) {}
+
   // Handles one frame of a client. Throws std::exception if the frame has no meaning; the caller then closes the
   // connection.
   void handle(const ClientPtr& client, std::string_view frame, Clock::time_point now);
@@ -81,9 +84,12 @@ class Hub {
   void lose(const ClientPtr& client, bool silent);
   static void refuse_second(const ClientPtr& client, uint64_t node, const Node& first);
   void start(Clock::time_point now);
+  void take_back(const ClientPtr& client, uint64_t node, Clock::time_point now);
+  std::shared_ptr<const std::string> started(bool runs) const;
   void pass_on(const ClientPtr& client, const std::string& text, bool only_node0);
   std::optional<uint64_t> node_of(const ClientPtr& client) const;
 
+  const bool survives_;
   std::map<std::string, Value> values_;
   std::map<Wanted, Waiting> waiting_;  // all ranks of an allgather want the same
 
@@ -93,6 +99,7 @@ class Hub {
   bool broken_ = true;                // no start yet, or a node has left since
   std::map<uint64_t, Node> joining_;  // by node rank
   std::map<uint64_t, Node> joined_;
+  std::vector<std::string> infos_;  // of the nodes, since all have joined
 };
 
 }  // namespace ddprun::launch

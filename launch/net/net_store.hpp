@@ -19,7 +19,9 @@ class StoreServer {
   //
   // Processes that do not know the secret can do little harm: their connections use at most a quarter of this process's
   // file descriptors, each is closed after 2 s, and nothing that they send is parsed.
-  StoreServer(const std::vector<std::string>& addresses, int port, Secret secret);
+  //
+  // survives: a lost node does not end the requests that wait.
+  StoreServer(const std::vector<std::string>& addresses, int port, Secret secret, bool survives = false);
   // Sends what is queued, for at most half a second, and closes all connections.
   ~StoreServer();
   StoreServer(const StoreServer&) = delete;

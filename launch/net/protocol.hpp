@@ -19,7 +19,7 @@
 
 namespace ddprun::launch {
 
-inline constexpr std::string_view kHello = "ddpstor4";  // changes when a message changes
+inline constexpr std::string_view kHello = "ddpstor5";  // changes when a message changes
 inline constexpr std::size_t kNonceBytes = 32;
 inline constexpr std::size_t kProofBytes = 32;
 inline constexpr std::size_t kFirstBytes = kHello.size() + kNonceBytes;
@@ -40,7 +40,9 @@ enum class Request : uint64_t {
 
 // late: the time limit of the request has passed; the numbers of the missing keys or nodes follow. failed: another
 // process of the job was lost meanwhile, with a text.
-enum class Reply : uint64_t { values, late, refused, failed, started, event, lost, pong };
+// started: how often the nodes have joined before, whether the node comes back into a job that runs, and the info of
+// each node. back: a lost node has come back.
+enum class Reply : uint64_t { values, late, refused, failed, started, event, lost, back, pong };
 
 // The rest of a late reply: "0, 2, 3".
 std::string missing_ranks(ByteReader& reader);

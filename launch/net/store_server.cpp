@@ -130,8 +130,8 @@ class StoreSession : public HubClient, public std::enable_shared_from_this<Store
 
 class StoreServer::Server {
  public:
-  Server(const std::vector<std::string>& addresses, int port, Secret secret)
-      : secret_(std::move(secret)), most_unknown_(most_unknown()), port_(port), timer_(io_) {
+  Server(const std::vector<std::string>& addresses, int port, Secret secret, bool survives)
+      : secret_(std::move(secret)), most_unknown_(most_unknown()), port_(port), hub_(survives), timer_(io_) {
     for (const std::string& address : addresses) listen(address);
     for (tcp::acceptor& acceptor : acceptors_) accept(acceptor);
     sweep();
@@ -222,8 +222,8 @@ class StoreServer::Server {
   std::thread thread_;
 };
 
-StoreServer::StoreServer(const std::vector<std::string>& addresses, int port, Secret secret)
-    : server_(std::make_unique<Server>(addresses, port, std::move(secret))) {}
+StoreServer::StoreServer(const std::vector<std::string>& addresses, int port, Secret secret, bool survives)
+    : server_(std::make_unique<Server>(addresses, port, std::move(secret), survives)) {}
 StoreServer::~StoreServer() = default;
 int StoreServer::port() const {
   return server_->port();

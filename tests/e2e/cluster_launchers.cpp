@@ -7,14 +7,11 @@ namespace ddprun::e2e {
 
 using testing::Process;
 
-Processes with_own_launcher(const Cluster& cluster, const Argv& overrides) {
+Processes with_own_launcher(const Cluster& cluster, const Argv& overrides, const std::string& nnodes) {
   Processes launchers;
   for (int host = 0; host < Cluster::kHosts; ++host) {
-    const Argv options = {"--nnodes",         "3",
-                          "--node-rank",      std::to_string(host),
-                          "--master-addr",    Cluster::kMaster,
-                          "--master-port",    Cluster::kPort,
-                          "--nproc-per-node", "2"};
+    const Argv options = {"--nnodes",       nnodes,          "--node-rank",  std::to_string(host), "--master-addr",
+                          Cluster::kMaster, "--master-port", Cluster::kPort, "--nproc-per-node",   "2"};
     launchers.push_back(cluster.start(host, Cluster::training(options, overrides)));
   }
   return launchers;

@@ -6,7 +6,7 @@
 namespace ddprun::e2e {
 
 // Each starts all processes of a job. `overrides` are keys of the config.
-Processes with_own_launcher(const Cluster& cluster, const Argv& overrides);
+Processes with_own_launcher(const Cluster& cluster, const Argv& overrides, const std::string& nnodes = "3");
 // One process per rank, with the variables of env://.
 Processes with_variables(const Cluster& cluster, const Argv& overrides);
 // One agent per host. `rendezvous`: torchrun's options.

@@ -25,7 +25,7 @@ void check_training(Start start) {
 
 TEST_CASE("three launchers of ddprun train as one process, over gloo and ucx, without a disk in common") {
   require_hosts();
-  check_training(with_own_launcher);
+  check_training([](Cluster& cluster, const Argv& overrides) { return with_own_launcher(cluster, overrides); });
 }
 
 TEST_CASE("six processes with the variables of env:// train as one process, over gloo and ucx") {
@@ -104,6 +104,34 @@ TEST_CASE("a host whose link goes down in the middle of the training: all launch
           last_line(result.err) == "ddprun: failed: ranks 4 and 5 (node2): lost: this host does not answer any more",
           result.err);
     }
+  }
+}
+
+TEST_CASE("with --nnodes 1:3, the hosts that are left go on without one that is cut off") {
+  require_hosts();
+  for (const std::string& backend : cluster_backends()) {
+    CAPTURE(backend);
+    Cluster cluster;
+    const Argv over = {"comm.backend=" + backend, "train.epochs=120", "strategy.virtual_ranks=8", "data.batch_size=48",
+                       "checkpoint.every_epochs=40"};
+    const Processes launchers = with_own_launcher(cluster, over, "1:3");
+    const auto trains = [&] { return contains(launchers[0]->err(), "epoch 3 done"); };
+    REQUIRE_MESSAGE(eventually(trains, kLimit), launchers[0]->err());
+    cluster.hosts().run(2, "ip link set eth0 down");
+    for (int host = 0; host < kHosts; ++host) {
+      const auto result = launchers[static_cast<std::size_t>(host)]->wait(kLimit);
+      CAPTURE(host);
+      CHECK_MESSAGE(result.code == (host == 2 ? 5 : 0), result.err);
+      if (host == 2) continue;  // it has lost node 0
+      CHECK_MESSAGE(
+          contains(result.err, "ranks 4 and 5 (node2): lost: this host does not answer any more; 4 ranks go on"),
+          result.err);
+    }
+    CHECK_FALSE(std::filesystem::exists(cluster.run(2) / "summary.json"));
+    const auto alone =
+        cluster.start(1, Cluster::training({"-n", "1"}, over + Argv{"experiment.output=alone"}))->wait(kLimit);
+    REQUIRE_MESSAGE(alone.code == 0, alone.err);
+    CHECK(summary_of(cluster.run(0)).at("weights.sha256") == summary_of(cluster.run(1, "alone")).at("weights.sha256"));
   }
 }
 

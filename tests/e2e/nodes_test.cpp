@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <csignal>
-#include <memory>
 
+#include "e2e/nodes.hpp"
 #include "e2e/over_backend.hpp"
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
@@ -14,49 +14,6 @@ using namespace ddprun::testing;
 namespace {
 
 constexpr std::chrono::seconds kLimit{120};
-
-// argv of the launcher of a node with `ranks` ranks and a run folder of its own.
-std::vector<std::string> node_command(const Workplace& place, const std::string& config, int node, int nodes, int port,
-                                      int ranks, const std::vector<std::string>& overrides) {
-  auto argv = place.training(config, overrides);
-  const std::string output = "experiment.output=" + (place.runs() / ("node" + std::to_string(node))).string();
-  for (const std::string& word :
-       {std::string("--set"), output, std::string("--nnodes"), std::to_string(nodes), std::string("--node_rank"),
-        std::to_string(node), std::string("--master-addr=127.0.0.1"), std::string("--master-port"),
-        std::to_string(port), std::string("--nproc_per_node"), std::to_string(ranks)}) {
-    argv.push_back(word);
-  }
-  return argv;
-}
-
-struct Nodes {
-  Nodes(const Workplace& place, const std::string& config, const std::vector<int>& ranks,
-        const std::vector<std::string>& overrides = {}) {
-    const int port = free_port();
-    for (std::size_t node = 0; node < ranks.size(); ++node) {
-      jobs.push_back(
-          std::make_unique<Job>(place, node_command(place, config, static_cast<int>(node),
-                                                    static_cast<int>(ranks.size()), port, ranks[node], overrides)));
-    }
-  }
-
-  std::vector<ProcessResult> wait() {
-    std::vector<ProcessResult> results;
-    for (auto& job : jobs) results.push_back(job->launcher().wait(kLimit));
-    return results;
-  }
-
-  std::vector<std::unique_ptr<Job>> jobs;
-};
-
-// The newest run folder of a node.
-std::filesystem::path newest_run(const Workplace& place, int node) {
-  std::filesystem::path newest;
-  for (const auto& entry : std::filesystem::directory_iterator(place.runs() / ("node" + std::to_string(node)))) {
-    newest = std::max(newest, entry.path());
-  }
-  return newest;
-}
 
 std::filesystem::path undisturbed_run(Workplace& place, const std::string& config, int ranks,
                                       const std::vector<std::string>& overrides) {

@@ -1,14 +1,15 @@
-// --nnodes 1:1: training goes on after ranks have died, and computes the same weights, bit for bit.
+// --nnodes LEAST:N: training goes on after ranks or hosts have died, and computes the same weights, bit for bit.
 #include <doctest/doctest.h>
 
 #include <csignal>
 
+#include "e2e/nodes.hpp"
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
 #include "e2e/virtual_ranks.hpp"
 
 using namespace ddprun::e2e;
-using ddprun::testing::contains;
+using ddprun::testing::contains, ddprun::testing::eventually;
 
 namespace {
 
@@ -42,11 +43,27 @@ class Runs {
     return expected_;
   }
 
+  // Two hosts with two ranks each.
+  Nodes hosts(const More& more, const std::string& nnodes = "1:2") {
+    return Nodes(place_, config_, {2, 2}, kLonger + more, nnodes);
+  }
+  // That have just ended.
+  void check_hosts(const ProcessResult& result, const More& more, int world) {
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    check(newest_run(place_, 0), more, world);
+    std::filesystem::remove_all(place_.runs());
+  }
+
   // The run that has just ended is as one without deaths.
   void check(const ProcessResult& result, const More& more, int world) {
     INFO(result.err);
     REQUIRE(result.code == 0);
-    const std::filesystem::path run = place_.new_run();
+    check(place_.new_run(), more, world);
+  }
+
+ private:
+  void check(const std::filesystem::path& run, const More& more, int world) {
     const auto summary = summary_of(run);
     for (const char* key : {"weights.sha256", "test.loss", "test.accuracy", "epochs"}) {
       CAPTURE(key);
@@ -57,7 +74,6 @@ class Runs {
     CHECK(place_.leftovers().empty());
   }
 
- private:
   Workplace place_;
   std::string config_ = place_.config(kVirtualRanks);
   nlohmann::json expected_;
@@ -119,6 +135,68 @@ TEST_CASE("a dead rank is started again and joins the others, whose training goe
   CHECK(contains(result.err, ") has been started again; 4 ranks go on"));
 }
 
+TEST_CASE("over several hosts, the ranks go on without one that dies, and without a host") {
+  for (const std::string backend : {"gloo", "ucx"}) {
+    CAPTURE(backend);
+    const More over = {"comm.backend=" + backend};
+    Runs runs;
+    runs.expected(over);
+    for (const std::string victim : {"rank", "host"}) {
+      CAPTURE(victim);
+      Nodes hosts = runs.hosts(over);
+      hosts.jobs[0]->wait_for_steps();
+      ::kill(victim == "host" ? hosts.jobs[1]->launcher().pid() : hosts.jobs[1]->ranks(2).at(3), SIGKILL);
+      const auto results = hosts.wait();
+      runs.check_hosts(results[0], over, victim == "host" ? 2 : 3);
+      CHECK(contains(results[0].err, victim == "host" ? "lost: the connection has ended" : "killed by signal 9"));
+      CHECK(contains(results[1].err, "; 3 ranks go on") == (victim == "rank"));
+    }
+  }
+}
+
+TEST_CASE("a host that leaves is no failure, and the ranks that are left have their states without it") {
+  const More over = {"comm.backend=gloo"};
+  Runs runs;
+  runs.expected(over);
+  Nodes hosts = runs.hosts(over);
+  hosts.jobs[0]->wait_for_steps();
+  ::kill(hosts.jobs[1]->launcher().pid(), SIGTERM);
+  const auto results = hosts.wait();
+  runs.check_hosts(results[0], over, 2);
+  CHECK(results[1].code == 143);
+  CHECK(contains(results[1].err, "ddprun: terminated; this host has left the job"));
+}
+
+TEST_CASE("fewer hosts than the least wait for another one, which gets the state from its peers") {
+  const More over = {"comm.backend=gloo"};
+  Runs runs;
+  runs.expected(over);
+  Nodes hosts = runs.hosts(over, "2:2");
+  hosts.jobs[0]->wait_for_steps();
+  hosts.jobs[1]->launcher().send(SIGKILL);
+  const auto waits = [&] { return contains(hosts.jobs[0]->launcher().err(), "2 ranks wait until 2 hosts are there"); };
+  REQUIRE(eventually(waits));
+  hosts.start(1);
+  const auto results = hosts.wait();
+  runs.check_hosts(results[0], over, 4);
+  CHECK(contains(results[0].err, "; 4 ranks go on"));
+}
+
+TEST_CASE("a host that comes back with another config does not disturb the others") {
+  const More over = {"comm.backend=gloo", "train.epochs=12"};
+  Runs runs;
+  runs.expected(over);
+  Nodes hosts = runs.hosts(over);
+  hosts.jobs[0]->wait_for_steps();
+  hosts.jobs[1]->launcher().send(SIGKILL);
+  REQUIRE(eventually([&] { return contains(hosts.jobs[0]->launcher().err(), "; 2 ranks go on"); }));
+  hosts.start(1, {"optimizer.lr=0.5"});
+  const auto results = hosts.wait();
+  runs.check_hosts(results[0], over, 2);
+  CHECK_MESSAGE(contains(results[1].err, "do not run the same experiment: [optimizer] \"lr = 0.01\" and \"lr = 0.5\""),
+                results[1].err);
+}
+
 TEST_CASE("what cannot survive a death is refused by its key") {
   Runs runs;
   const auto refused = [&](const More& more, const std::string& text, const std::string& nodes = "1:1") {
@@ -126,9 +204,14 @@ TEST_CASE("what cannot survive a death is refused by its key") {
     CHECK(result.code == 2);
     CHECK_MESSAGE(contains(result.err, text), result.err);
   };
-  refused({"strategy.virtual_ranks=0"}, "strategy.virtual_ranks = 0: with --nnodes 1:1 the ranks that are left need");
-  refused({"strategy.zero=1"}, "strategy.zero = 1: with --nnodes 1:1 must be 0");
-  refused({"strategy.broadcast_buffers=false"}, "strategy.broadcast_buffers = false: with --nnodes 1:1 must be true");
-  refused({"train.amp=fp16"}, "train.amp = \"fp16\": with --nnodes 1:1 cannot be \"fp16\"");
-  refused({}, "--nnodes: Value 1:2 not in range", "1:2");
+  refused({"strategy.virtual_ranks=0"},
+          "strategy.virtual_ranks = 0: with --nnodes LEAST:N the ranks that are left need");
+  refused({"strategy.zero=1"}, "strategy.zero = 1: with --nnodes LEAST:N must be 0");
+  refused({"strategy.broadcast_buffers=false"},
+          "strategy.broadcast_buffers = false: with --nnodes LEAST:N must be true");
+  refused({"train.amp=fp16"}, "train.amp = \"fp16\": with --nnodes LEAST:N cannot be \"fp16\"");
+  for (const std::string nodes : {"0:2", "1:", "a:2", "1:2:3"}) {
+    refused({}, "--nnodes: Value " + nodes + " not in range", nodes);
+  }
+  refused({}, "--nnodes 2:1: the first number is the least", "2:1");
 }

@@ -45,7 +45,7 @@ TEST_CASE("at first all ranks are members, and nothing has changed") {
   CHECK(members.changes() == 0);
 }
 
-TEST_CASE("the ranks that are left meet, and those that are furthest come first") {
+TEST_CASE("the ranks that are left meet, in the order of their first numbers") {
   JobOfRanks job;
   job.set_members(1, "0 2 3 ");
   std::vector<int> ranks(4, -2);
@@ -56,15 +56,15 @@ TEST_CASE("the ranks that are left meet, and those that are furthest come first"
     met[static_cast<std::size_t>(rank)] = members.meet({rank == 0 ? 56 : 57, "of " + std::to_string(rank)}, kLimit);
     ranks[static_cast<std::size_t>(rank)] = members.rank();
   });
-  CHECK(ranks == std::vector{2, -2, 0, 1});
+  CHECK(ranks == std::vector{0, -2, 1, 2});
   for (const int rank : {0, 2, 3}) {
     const auto& members = met[static_cast<std::size_t>(rank)];
     REQUIRE(members.size() == 3);
-    CHECK(members[0].progress == 57);
-    CHECK(members[0].text == "of 2");
-    CHECK(members[1].text == "of 3");
-    CHECK(members[2].progress == 56);
-    CHECK(members[2].text == "of 0");
+    CHECK(members[0].progress == 56);
+    CHECK(members[0].text == "of 0");
+    CHECK(members[1].progress == 57);
+    CHECK(members[1].text == "of 2");
+    CHECK(members[2].text == "of 3");
   }
 }
 
@@ -79,9 +79,9 @@ TEST_CASE("only the newest of several changes counts, and a rank that it leaves 
   CHECK(in.size() == 2);
   CHECK(out.renew(kLimit));
   CHECK(out.rank() == -1);
-  job.set_members(3, "1 2 0 ");
+  job.set_members(3, "0 1 2 ");
   CHECK(out.renew(kLimit));
-  CHECK(out.rank() == 2);
+  CHECK(out.rank() == 0);
 }
 
 TEST_CASE("a rank that waits for a member ends with an error as soon as the members change") {

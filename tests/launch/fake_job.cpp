@@ -1,6 +1,6 @@
 // A job without training. A test starts it as the launcher; it starts itself as the ranks:
 //   fake_job NPROC LOG_DIR|- GRACE_MS STEP...
-// FAKE_JOB_SURVIVES = "RESTARTS": the job survives the death of ranks, and replaces so many.
+// FAKE_JOB_SURVIVES = "LEAST:RESTARTS": the job survives deaths until fewer nodes are left, and replaces so many ranks.
 // FAKE_JOB_NODE = "NODE:NODES:PORT:RESTARTS" makes it one of several nodes, which meet at this port of 127.0.0.1.
 // A step "1:exit=3" is for rank 1, "*:hang" for all; each rank runs its own, in order. kActions lists the actions.
 #include <sys/stat.h>
@@ -178,12 +178,11 @@ int run_launcher(int argc, char** argv) {
   job.nproc = std::stoi(argv[1]);
   job.log_dir = std::string(argv[2]) == "-" ? "" : argv[2];
   job.grace = milliseconds(std::stol(argv[3]));
-  if (const char* restarts = std::getenv("FAKE_JOB_SURVIVES")) {
-    job.survives = true;
-    job.max_restarts = std::stoi(restarts);
+  char colon;
+  if (const char* survives = std::getenv("FAKE_JOB_SURVIVES")) {
+    std::istringstream(survives) >> job.nodes.least >> colon >> job.max_restarts;
   }
   if (const char* node = std::getenv("FAKE_JOB_NODE")) {
-    char colon;
     std::istringstream(node) >> job.nodes.rank >> colon >> job.nodes.count >> colon >> job.nodes.master_port >> colon >>
         job.max_restarts;
     job.nodes.master_addr = "127.0.0.1";

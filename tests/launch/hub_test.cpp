@@ -26,7 +26,7 @@ class Client : public HubClient {
 
 // Two nodes that have joined.
 struct Joined {
-  Joined() {
+  explicit Joined(bool survives = false) : survives(survives) {
     for (uint64_t node = 0; node < 2; ++node) {
       hub.handle(clients[node], ByteWriter().number(Request::join).number(node).number(2).number(1000).text("").bytes(),
                  now);
@@ -40,7 +40,8 @@ struct Joined {
     }
   }
 
-  Hub hub;
+  const bool survives;
+  Hub hub{survives};
   std::vector<std::shared_ptr<Client>> clients{std::make_shared<Client>(), std::make_shared<Client>()};
   Hub::Clock::time_point now = Hub::Clock::now();
 };
@@ -80,6 +81,30 @@ TEST_CASE("a client that joins as two nodes is refused") {
   const auto client = std::make_shared<Client>();
   hub.handle(client, join(0).bytes(), joined.now);
   CHECK_THROWS_AS(hub.handle(client, join(1).bytes(), joined.now), std::out_of_range);
+}
+
+std::string wants(const std::string& key, uint64_t milliseconds) {
+  return ByteWriter().number(Request::exchange).number(milliseconds).number(0).text(key).bytes();
+}
+
+TEST_CASE("a request that does not wait is answered at once") {
+  Joined joined;
+  const auto client = std::make_shared<Client>();
+  joined.hub.handle(client, wants("key", 0), joined.now);
+  REQUIRE(client->frames.size() == 1);
+  CHECK(client->frames[0] == ByteWriter().number(Reply::late).number(0).bytes());
+  joined.hub.handle(client, wants("key", 1), joined.now);
+  CHECK(client->frames.size() == 1);
+}
+
+TEST_CASE("a lost node ends the requests that wait, unless the job survives it") {
+  for (const bool survives : {false, true}) {
+    Joined joined(survives);
+    const auto client = std::make_shared<Client>();
+    joined.hub.handle(client, wants("key", 1000), joined.now);
+    joined.hub.leave(joined.clients[1]);
+    CHECK(client->frames.size() == (survives ? 0 : 1));
+  }
 }
 
 }  // namespace

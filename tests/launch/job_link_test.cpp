@@ -30,16 +30,21 @@ using Clock = std::chrono::steady_clock;
 constexpr milliseconds kLimit{20000};
 
 struct Nodes {
+  explicit Nodes(bool survives = false) : survives(survives) {}
+
+  const bool survives;
   const Secret secret = make_secret();
-  std::unique_ptr<StoreServer> server = std::make_unique<StoreServer>(std::vector<std::string>{"127.0.0.1"}, 0, secret);
+  std::unique_ptr<StoreServer> server =
+      std::make_unique<StoreServer>(std::vector<std::string>{"127.0.0.1"}, 0, secret, survives);
   const StoreAddress address{"127.0.0.1", server->port(), secret};
 
   std::unique_ptr<JobLink> join(int node, int nodes, milliseconds timeout = kLimit) const {
-    return join_at(address, node, nodes, timeout);
+    return std::make_unique<JobLink>(address, node, nodes, info_of(node), timeout, survives);
   }
+  static NodeInfo info_of(int node) { return {"host" + std::to_string(node), node + 1}; }
   static std::unique_ptr<JobLink> join_at(const StoreAddress& server, int node, int nodes,
                                           milliseconds timeout = kLimit) {
-    return std::make_unique<JobLink>(server, node, nodes, NodeInfo{"host" + std::to_string(node), node + 1}, timeout);
+    return std::make_unique<JobLink>(server, node, nodes, info_of(node), timeout);
   }
 
   std::vector<std::unique_ptr<JobLink>> join_all(int nodes) const {
@@ -64,6 +69,20 @@ bool turns_until(JobLink& node, const std::vector<JobLink*>& others, const std::
   }
   return done();
 }
+
+// Waits until the node has got something, which `take` takes from it.
+template <typename Take>
+auto wait_for(JobLink& node, const std::vector<JobLink*>& others, Take take) {
+  decltype(take(node)) taken;
+  CHECK(turns_until(node, others, [&] {
+    for (auto& each : take(node)) taken.push_back(each);
+    return !taken.empty();
+  }));
+  return taken;
+}
+
+const auto take_changes = [](JobLink& node) { return node.take_changes(); };
+const auto take_news = [](JobLink& node) { return node.take_news(); };
 
 // Waits until the node has lost another one, and checks which.
 void check_loss(JobLink& node, const std::vector<JobLink*>& others, int lost_node) {
@@ -232,6 +251,68 @@ TEST_CASE("after a failure the nodes meet again, without the old keys") {
   const auto again = nodes.join_all(2);
   CHECK(again[0]->starts() == 1);
   CHECK_FALSE(net_store(nodes.address, kLimit)->get("key", milliseconds(0)).has_value());
+}
+
+TEST_CASE("in a job that survives, node 0 gets the changes, and all nodes its news") {
+  const Nodes nodes(true);
+  const auto all = nodes.join_all(3);
+  RankEnd end;
+  end.rank = 3;
+  end.host = "host2";
+  end.signal = 9;
+  all[2]->announce(MemberChange{end});
+  const auto changes = wait_for(*all[0], {all[1].get(), all[2].get()}, take_changes);
+  REQUIRE(changes.size() == 1);
+  CHECK(changes[0].end.rank == 3);
+  CHECK(changes[0].end.signal == 9);
+  CHECK_FALSE(changes[0].trains);
+  all[0]->announce(News{"5 ranks go on", true});
+  for (const auto& node : all) {
+    const auto news = wait_for(*node, {}, take_news);
+    REQUIRE(news.size() == 1);
+    CHECK(news[0].line == "5 ranks go on");
+    CHECK(news[0].death);
+    CHECK(node->take_changes().empty());
+  }
+}
+
+TEST_CASE("in a job that survives, a lost node is a change, and may come back with as many ranks") {
+  const Nodes nodes(true);
+  auto all = nodes.join_all(3);
+  all[2]->disconnect();
+  auto changes = wait_for(*all[0], {all[1].get()}, take_changes);
+  REQUIRE(changes.size() == 1);
+  CHECK(changes[0].end.rank == 3);
+  CHECK(changes[0].end.lost == 3);
+  CHECK_FALSE(changes[0].trains);
+  CHECK_FALSE(all[0]->failing());
+  CHECK(all[0]->ends().empty());
+  REQUIRE(turns_until(*all[1], {all[0].get()}, [&] { return all[1]->nodes_left() == 2; }));
+  CHECK_FALSE(all[1]->failing());
+
+  const auto with_ranks = [&](int ranks) {
+    return std::make_unique<JobLink>(nodes.address, 2, 3, NodeInfo{"other", ranks}, kLimit, true);
+  };
+  CHECK(contains(error_of([&] { with_ranks(2); }), "this node has 2 ranks, and had 3 before it was lost"));
+  wait_for(*all[0], {all[1].get()}, take_changes);  // it was back, and is lost
+  turns_until(*all[0], {all[1].get()}, [&] { return all[0]->nodes_left() == 2; });
+  all[0]->take_changes();
+  all[2] = with_ranks(3);
+  CHECK(all[2]->comes_back());
+  CHECK(all[2]->starts() == 0);
+  CHECK(all[2]->first_rank() == 3);
+  changes = wait_for(*all[0], {all[1].get(), all[2].get()}, take_changes);
+  REQUIRE(changes.size() == 1);
+  CHECK(changes[0].trains);
+  CHECK(changes[0].end.lost == 3);
+  CHECK(all[0]->nodes_left() == 3);
+}
+
+TEST_CASE("in a job that survives, the loss of node 0 is a failure") {
+  const Nodes nodes(true);
+  const auto all = nodes.join_all(2);
+  all[0]->disconnect();
+  check_loss(*all[1], {}, 0);
 }
 
 }  // namespace

@@ -18,8 +18,9 @@ constexpr seconds kLimit{60};
 
 struct JobOfNodes {
   // Each element: the ranks of a node.
-  JobOfNodes(const std::vector<int>& nodes, std::vector<std::string> steps, int restarts = 0)
-      : count(static_cast<int>(nodes.size())), restarts(restarts), steps(std::move(steps)) {
+  // least: of a job that survives deaths; 0: a death ends it.
+  JobOfNodes(const std::vector<int>& nodes, std::vector<std::string> steps, int restarts = 0, int least = 0)
+      : count(static_cast<int>(nodes.size())), restarts(restarts), least(least), steps(std::move(steps)) {
     for (int node = 0; node < count; ++node) start(node, nodes[static_cast<std::size_t>(node)]);
   }
 
@@ -28,7 +29,8 @@ struct JobOfNodes {
     launchers[static_cast<std::size_t>(node)] = std::make_unique<FakeJob>(
         ranks, steps, false, "-", "60000",
         std::vector<std::string>{"FAKE_JOB_NODE=" + std::to_string(node) + ":" + std::to_string(count) + ":" +
-                                 std::to_string(port) + ":" + std::to_string(restarts)});
+                                     std::to_string(port) + ":" + std::to_string(restarts),
+                                 "FAKE_JOB_SURVIVES=" + std::to_string(least) + ":0"});
   }
 
   // Until each node has printed it.
@@ -45,7 +47,7 @@ struct JobOfNodes {
     return results;
   }
 
-  const int count, restarts;
+  const int count, restarts, least;
   const std::vector<std::string> steps;
   const FreePort held{true};
   const int port = held.number;
@@ -161,6 +163,56 @@ TEST_CASE("a node that is missing is named") {
   const auto result = alone->wait(kLimit);
   CHECK(result.code == 4);
   CHECK_MESSAGE(contains(result.err, "waited 300 ms for all 2 nodes; these --node-rank did not come: 1"), result.err);
+}
+
+TEST_CASE("in a job that survives, all nodes name the dead rank, and the ranks of all learn which go on") {
+  JobOfNodes job({2, 2}, {"*:at=57,2", "2:signal=9", "*:get=members/1"}, 0, 2);
+  for (const auto& result : job.wait()) {
+    CHECK(result.code == 0);
+    CHECK_MESSAGE(final_line(result.err).starts_with("ddprun: rank 2 ("), result.err);
+    CHECK_MESSAGE(final_line(result.err).ends_with("killed by signal 9 (SIGKILL); 3 ranks go on"), result.err);
+  }
+}
+
+TEST_CASE("a job that survives goes on without a node that is killed, and without one that leaves") {
+  for (const auto& [signal, text] : {std::pair{SIGKILL, "; 1 rank goes on"}, {SIGUSR1, "(SIGUSR1); 1 rank goes on"}}) {
+    JobOfNodes job({1, 1}, {"*:at=3,0", "*:print=trains", "*:get=members/1"}, 0, 1);
+    job.wait_for_text("trains");
+    ::kill((*job.launchers[1])->pid(), signal);
+    const auto results = job.wait();
+    CHECK(results[0].code == 0);
+    CHECK_MESSAGE(final_line(results[0].err).ends_with(text), results[0].err);
+    if (signal == SIGKILL) continue;
+    CHECK(results[1].code == 143);
+    CHECK(final_line(results[1].err) == "ddprun: terminated; this host has left the job");
+  }
+}
+
+TEST_CASE("a node that comes back starts ranks that join the others") {
+  JobOfNodes job({1, 1}, {"*:at=3,0", "*:print=trains", "*:get=members/2"}, 0, 2);
+  job.wait_for_text("trains");
+  ::kill((*job.launchers[1])->pid(), SIGKILL);
+  REQUIRE(eventually([&] { return contains((*job.launchers[0])->err(), "; 1 rank waits until 2 hosts are there"); }));
+  job.start(1, 1);
+  const auto results = job.wait();
+  for (const auto& result : results) {
+    CHECK(result.code == 0);
+    CHECK_MESSAGE(final_line(result.err).ends_with(") has been started again; 2 ranks go on"), result.err);
+  }
+  CHECK(contains(results[1].out, "replaces a rank"));
+}
+
+TEST_CASE("a job that survives ends with the loss of node 0, and if too few nodes are left for too long") {
+  for (const auto& [killed, left] : {std::pair{std::size_t{0}, std::size_t{1}}, {1, 0}}) {
+    CAPTURE(killed);
+    JobOfNodes job({1, 1}, {"*:at=3,0", "*:print=trains", "*:hang"}, 0, killed == 0 ? 1 : 2);
+    job.wait_for_text("trains");
+    ::kill((*job.launchers[killed])->pid(), SIGKILL);
+    const auto results = job.wait();
+    CHECK(results[left].code == 5);
+    CHECK_MESSAGE(final_line(results[left].err).starts_with("ddprun: failed: rank " + std::to_string(killed) + " ("),
+                  results[left].err);
+  }
 }
 
 }  // namespace

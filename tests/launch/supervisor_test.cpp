@@ -24,7 +24,7 @@ TEST_CASE("a rank killed by a signal ends the job with 5, and the last line name
 }
 
 FakeJob surviving_job(const std::vector<std::string>& steps, const std::string& restarts = "0") {
-  return FakeJob(3, steps, false, "-", "60000", {"FAKE_JOB_SURVIVES=" + restarts});
+  return FakeJob(3, steps, false, "-", "60000", {"FAKE_JOB_SURVIVES=1:" + restarts});
 }
 
 TEST_CASE("a job that survives names the dead rank, and reports to the others which ranks go on") {

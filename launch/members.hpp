@@ -1,0 +1,46 @@
+// Which ranks train, in a job that survives the death of ranks and nodes.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/store.hpp"
+#include "launch/job_link.hpp"
+
+namespace ddprun::launch {
+
+// In the launcher of node 0, which decides for all and reports each change to the ranks (members_key()). If fewer than
+// `least` nodes are left, no rank trains until enough have come back. Single-threaded.
+class Members {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // At first all ranks of `link`. timeout: how long the job waits for nodes. store: that of the job.
+  Members(const JobLink& link, int least, std::chrono::milliseconds timeout, std::unique_ptr<Store> store);
+
+  // The news for all nodes; without a line if there is nothing to print. has_begun: whether the ranks have a state to
+  // go on from. Throws as Store::set.
+  News apply(const MemberChange& change, bool has_begun);
+  // Whether the job waits for nodes.
+  bool waits() const { return nodes_ < least_ && !ranks_.empty(); }
+  // The death after which the job cannot go on: no rank is left, or enough nodes have not come back in time.
+  const std::optional<RankEnd>& fatal();
+
+ private:
+  std::string others() const;
+
+  std::set<int> ranks_;
+  int nodes_;
+  const int least_;
+  const std::chrono::milliseconds timeout_;
+  const std::unique_ptr<Store> store_;
+  int changes_ = 0;
+  RankEnd missed_;             // if it waits: the last node that was lost
+  Clock::time_point give_up_;  // and how long
+  std::optional<RankEnd> fatal_;
+};
+
+}  // namespace ddprun::launch
