@@ -16,6 +16,7 @@ import pathlib
 import random
 import re
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -71,7 +72,7 @@ def arguments(argv):
     parser.add_argument("--steps", type=int, default=300, metavar="N", help="steps of a run (300)")
     parser.add_argument("--rounds", type=int, default=6, metavar="N", help="rounds of the cost (6); 0: none")
     parser.add_argument("--deaths", type=int, default=0, metavar="N",
-                        help="N runs of each job and backend in which ranks die and return at random (0)")
+                        help="N runs of each job and backend in which ranks and hosts die and return at random (0)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the moments of death (1)")
     parser.add_argument("--json", metavar="FILE", help="write all figures to this file")
     parser.add_argument("--limit", type=float, default=3600, metavar="SECONDS", help="the time limit of a run (3600)")
@@ -121,93 +122,174 @@ def costs_of(args, folder):
 
 
 class DyingRun:
-    """A run whose ranks are killed and stopped at random."""
+    """A run whose ranks are killed and stopped at random. Over shm it has one host; otherwise one to three, with a
+    launcher each, and hosts die, leave and come back too."""
 
     def __init__(self, args, job, backend, folder, choice):
-        self.ranks = choice.randint(3, 5)
+        self.program, self.choice = args.program, choice
         self.runs = pathlib.Path(tempfile.mkdtemp(dir=folder))
-        config = self.runs / "bench.toml"
-        config.write_text(config_of(args, job, self.ranks, backend))
-        argv = [args.program, "--config", config, "--nnodes", "1:1", "--max-restarts", str(choice.randint(0, 1)),
-                "--set", "log.every=1", "--set", f"experiment.output={self.runs}"]
+        self.temporary = self.runs / "tmp"
+        self.temporary.mkdir(mode=0o700)
+        self.in_shm = set(os.listdir("/dev/shm"))
+        hosts = 1 if backend == "shm" else choice.randint(1, 3)
+        self.ranks = choice.randint(3, 5) if hosts == 1 else choice.randint(1, 2)
+        self.restarts = choice.randint(0, 1)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
         self.lines = []  # (time, line)
-        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.reader = threading.Thread(target=self.read)
-        self.reader.start()
+        self.launchers, self.readers = [None] * hosts, []
+        self.config = self.runs / "bench.toml"
+        self.config.write_text(config_of(args, job, self.ranks, backend))
+        for host in range(hosts):
+            self.start(host)
 
-    def read(self):
-        for line in self.process.stdout:
+    def start(self, host):
+        argv = [self.program, "--config", self.config, "--nnodes", f"1:{len(self.launchers)}",
+                "--max-restarts", str(self.restarts), "--set", "log.every=1",
+                "--set", f"experiment.output={self.runs / f'host{host}'}"]
+        if len(self.launchers) > 1:
+            argv += ["--node-rank", str(host), "--master-addr", "127.0.0.1", "--master-port", str(self.port)]
+        environment = dict(os.environ, XDG_RUNTIME_DIR=str(self.temporary), DDPRUN_SECRET="ab" * 32)
+        launcher = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+        self.launchers[host] = launcher
+        self.readers.append(threading.Thread(target=self.read, args=[launcher]))
+        self.readers[-1].start()
+
+    def read(self, launcher):
+        for line in launcher.stdout:
             self.lines.append((time.monotonic(), line))
 
     def time_of(self, pattern, after, limit=30):
         """When a line came that matches; None if training has ended."""
         end = time.monotonic() + limit
-        while time.monotonic() < end and self.process.poll() is None:
+        while time.monotonic() < end and self.launchers[0].poll() is None:
             for when, line in self.lines[:]:
                 if when > after and re.search(pattern, line):
                     return when
             time.sleep(0.002)
         return None
 
-    def hit(self, choice):
-        """Kills or stops a rank, and sometimes one more. Returns the seconds until the others go on, or None."""
+    def ranks_of(self, host):
+        pid = self.launchers[host].pid
         try:
-            children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-            ranks = [pid for pid in children if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("ddprun-rank")]
+            children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            return [int(pid) for pid in children
+                    if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("ddprun-rank")]
         except OSError:  # one has ended meanwhile
-            return None
-        if len(ranks) < 3:
-            return None
+            return []
+
+    def hit(self):
+        """Disturbs ranks or a host, but never all ranks. Returns the kind, and the seconds until the others go on."""
+        ranks = {host: self.ranks_of(host) for host in range(len(self.launchers))}
+        others = [host for host in ranks if host > 0 and ranks[host]]
+        kind = self.choice.choices(["kill", "stop", "host", "silent", "leave"], [6, 1, 2, 1, 1])[0]
         begin = time.monotonic()
-        number = signal.SIGSTOP if choice.random() < 0.1 else signal.SIGKILL
-        for pid in choice.sample(ranks, choice.randint(1, 2)):
-            os.kill(int(pid), number)
+        try:
+            if kind in ("host", "silent", "leave"):
+                if not others or len([host for host in ranks if ranks[host]]) < 2:
+                    return None
+                host = self.choice.choice(others)
+                launcher = self.launchers[host]
+                for pid in ranks[host] if kind == "silent" else []:
+                    os.kill(pid, signal.SIGSTOP)
+                launcher.send_signal({"host": signal.SIGKILL, "silent": signal.SIGSTOP, "leave": signal.SIGUSR1}[kind])
+            else:
+                every = [pid for pids in ranks.values() for pid in pids]
+                if len(every) < 3:
+                    return None
+                for pid in self.choice.sample(every, self.choice.randint(1, 2)):
+                    os.kill(pid, signal.SIGSTOP if kind == "stop" else signal.SIGKILL)
+        except ProcessLookupError:
+            return None
         went_on = self.time_of("go(es)? on after step", begin)
-        return went_on - begin if went_on and number == signal.SIGKILL else None
+        if kind in ("host", "silent", "leave"):
+            for pid in ranks[host]:
+                silence(pid)
+            launcher.kill()
+            launcher.wait()
+            if self.choice.random() < 0.5:
+                self.start(host)
+        return kind, went_on - begin if went_on else None
 
     def end(self, limit):
-        """Its exit code, and the hash of its weights."""
+        """Its exit code, the hash of its weights, and what it has left behind."""
         try:
-            code = self.process.wait(limit)
+            code = self.launchers[0].wait(limit)
         except subprocess.TimeoutExpired:
-            self.process.kill()
             code = "hangs"
-        self.reader.join()
-        summaries = list(self.runs.glob("*/summary.json"))
-        return code, json.loads(summaries[0].read_text())["weights.sha256"] if code == 0 else None
+        for launcher in self.launchers:  # a host may have come back too late
+            try:
+                launcher.wait(0 if code == "hangs" else 5)
+            except subprocess.TimeoutExpired:
+                launcher.kill()
+        for reader in self.readers:
+            reader.join()
+        left = [*os.listdir(self.temporary), *(set(os.listdir("/dev/shm")) - self.in_shm), *processes_of(self.config)]
+        summaries = list(self.runs.glob("*/*/summary.json"))
+        digest = json.loads(summaries[0].read_text())["weights.sha256"] if code == 0 and summaries else None
+        return code, digest, left
+
+
+def silence(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def processes_of(config):
+    """What still runs with this config, after a moment."""
+    for attempt in range(20):
+        found = []
+        for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                if str(config) in entry.read_text().split("\0"):
+                    found.append(f"process {entry.parent.name}")
+            except OSError:
+                pass
+        if not found:
+            break
+        time.sleep(0.1)
+    return found
 
 
 def deaths_of(args, folder, hashes):
-    """{job: {"runs": N, "wrong": [...], "pauses": [seconds]}}. A right run has the exit code 0 and the common hash."""
+    """{job: {"runs": N, "wrong": [...], "pauses": {kind: [seconds]}}}. A right run has the exit code 0 and the common
+    hash, and leaves nothing."""
     found = {}
     choice = random.Random(args.seed)
     for job in args.jobs.split(","):
-        of_job = found[job] = {"runs": 0, "wrong": [], "pauses": []}
+        of_job = found[job] = {"runs": 0, "wrong": [], "pauses": {}}
         for number in range(args.deaths):
             for backend in args.backends.split(","):
                 run = DyingRun(args, job, backend, folder, choice)
-                run.time_of(r"^epoch 1 \[", 0)
-                pauses = []
+                run.time_of(r"epoch 1 \[", 0)
+                hits = []
                 for _ in range(choice.randint(1, 3)):
                     time.sleep(choice.random() * 0.3)
-                    pauses.append(run.hit(choice))
-                code, digest = run.end(args.limit)
+                    hits.append(run.hit())
+                code, digest, left = run.end(args.limit)
                 of_job["runs"] += 1
-                of_job["pauses"] += [pause for pause in pauses if pause is not None]
-                if code != 0 or digest not in hashes[job].values():
+                for kind, pause in filter(None, hits):
+                    if pause is not None:
+                        of_job["pauses"].setdefault(kind, []).append(pause)
+                if code != 0 or digest not in hashes[job].values() or left:
                     of_job["wrong"].append({"backend": backend, "number": number, "code": code, "hash": digest,
-                                            "output": [line for _, line in run.lines[-20:]]})
-                    print(f"{job}, {backend}, run {number}: exit code {code}, {digest}", file=sys.stderr)
+                                            "left": left, "hits": hits, "hosts": len(run.launchers),
+                                            "output": [line for _, line in run.lines if "ddprun: " in line][-30:]})
+                    print(f"{job}, {backend}, run {number}: exit code {code}, {digest}, {left}", file=sys.stderr)
     return found
 
 
 def print_deaths(found):
     for job, of_job in found.items():
         print(f"{job}: {of_job['runs']} runs with deaths, {len(of_job['wrong'])} of them wrong")
-        if len(of_job["pauses"]) > 1:
-            cuts = statistics.quantiles(of_job["pauses"], n=100, method="inclusive")
-            print(f"  {len(of_job['pauses'])} kills, seconds until the others go on: median {cuts[49]:.3f}, "
-                  f"p99 {cuts[98]:.3f}, longest {max(of_job['pauses']):.3f}")
+        for kind, pauses in of_job["pauses"].items():
+            if len(pauses) > 1:
+                cuts = statistics.quantiles(pauses, n=100, method="inclusive")
+                print(f"  {kind}: {len(pauses)} times, seconds until the others go on: median {cuts[49]:.3f}, "
+                      f"p99 {cuts[98]:.3f}, longest {max(pauses):.3f}")
 
 
 def print_costs(figures):
