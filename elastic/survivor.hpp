@@ -40,7 +40,7 @@ class Survivor final : public train::Policy {
   train::Decision after_step(int64_t step) override;
   train::Decision after_epoch(const record::EpochRecord& record, train::LoopState& state) override;
 
-  // Whether `error`, a lost peer or a failed rendezvous, came because the ranks have changed: waits up to 4 s for the
+  // Whether `error`, a lost peer or a failed rendezvous, came because the ranks have changed: waits up to 10 s for the
   // launcher's report. False before the first start(): then there is no state yet to go on from. As
   // Membership::renew().
   bool have_changed(const Error& error);

@@ -128,6 +128,11 @@ void JobLink::publish(const ByteWriter& message) {
   send(ByteWriter().number(Request::event).text(message.bytes()));
 }
 
+void JobLink::publish_for_good(const ByteWriter& message) {
+  for_good_.push_back(message.bytes());
+  publish(message);
+}
+
 void JobLink::turn() {
   if (connected()) receive();
   const auto now = Clock::now();
@@ -153,6 +158,7 @@ void JobLink::receive() {
       } else {
         states_[node] = {};
         if (node_ == 0) changes_.push_back({ranks_of(node), true});
+        for (const std::string& message : for_good_) send(ByteWriter().number(Request::event).text(message));
       }
     }
     const auto now = Clock::now();
@@ -175,7 +181,7 @@ void JobLink::read(std::size_t from, const std::string& text) {
   Node& node = states_[from];
   ByteReader reader(text);
   const auto kind = reader.number<Message>();
-  if (from == node_ && kind != Message::member && kind != Message::news) {
+  if (from == node_) {
     node.ended = node.ended || kind == Message::ended;
     return;
   }
@@ -204,6 +210,7 @@ void JobLink::read(std::size_t from, const std::string& text) {
       return;
     }
     case Message::ended:
+      node.ends.clear();  // it may be repeated
       for (const auto now = this_time(); !reader.empty();) node.ends.push_back(get_end(reader, now));
       node.ended = true;
   }
@@ -211,14 +218,17 @@ void JobLink::read(std::size_t from, const std::string& text) {
 
 void JobLink::lose(std::size_t which, bool silent) {
   Node& node = states_[which];
-  if (node.ended) return;
+  if (survives_ ? node.lost : node.ended) return;
   RankEnd lost = ranks_of(which);
   lost.silent = silent;
-  node = {true, {}, {}};
+  const bool had_ended = std::exchange(node.ended, true);
+  node.lost = true;
+  node.progress.clear();
   if (survives_ && which != 0) {
     if (node_ == 0) changes_.push_back({lost});
     return;
   }
+  if (had_ended) return;
   node.ends = {lost};
   note_failure();
 }
@@ -234,7 +244,7 @@ RankEnd JobLink::ranks_of(std::size_t node) const {
 }
 
 int JobLink::nodes_left() const {
-  return static_cast<int>(std::ranges::count(states_, false, &Node::ended));
+  return static_cast<int>(std::ranges::count(states_, false, &Node::lost));
 }
 
 void JobLink::note_failure() {
@@ -288,23 +298,23 @@ std::vector<RankProgress> JobLink::progress() const {
 }
 
 void JobLink::announce(const MemberChange& change) {
-  if (nodes_.size() == 1) return changes_.push_back(change);
+  if (node_ == 0) return changes_.push_back(change);
   auto writer = ByteWriter().number(Message::member).number(change.trains);
   put_end(writer, change.end, this_time());
   send(ByteWriter().number(Request::report).text(writer.bytes()));
 }
 
 void JobLink::announce(const News& news) {
-  if (nodes_.size() == 1) return news_.push_back(news);
+  news_.push_back(news);
   publish(ByteWriter().number(Message::news).text(news.line).number(news.death));
 }
 
 void JobLink::announce_failing() {
-  publish(ByteWriter().number(Message::failing));
+  publish_for_good(ByteWriter().number(Message::failing));
 }
 
 void JobLink::announce_stop(int signal) {
-  publish(ByteWriter().number(Message::stop).number(signal));
+  publish_for_good(ByteWriter().number(Message::stop).number(signal));
 }
 
 void JobLink::announce_stuck(const RankProgress& rank) {
@@ -316,7 +326,7 @@ void JobLink::announce_ends(const std::vector<RankEnd>& ends) {
   auto writer = ByteWriter().number(Message::ended);
   const auto now = this_time();
   for (const RankEnd& end : ends) put_end(writer, end, now);
-  publish(writer);
+  publish_for_good(writer);
 }
 
 RankEnd JobLink::own_end(const Error& error) const {

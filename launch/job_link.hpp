@@ -50,8 +50,8 @@ class JobLink {
   // Of a job that has no other node: never connected.
   explicit JobLink(NodeInfo only);
   // Joins the other nodes: blocks until all `nodes` are there, at most `timeout`. survives: a lost node is a change of
-  // the members, unless it is node 0, and joins again without waiting. Throws as Connection, and Error(rendezvous) that
-  // names the missing nodes, or another node with the same node rank.
+  // the members, unless it is node 0; if this node was lost, it comes back without waiting for others. Throws as
+  // Connection, and Error(rendezvous) that names the missing nodes, or another node with the same node rank.
   JobLink(const StoreAddress& address, int node, int nodes, NodeInfo info, std::chrono::milliseconds timeout,
           bool survives = false);
   ~JobLink();  // ends the connection without a failure: the other nodes do not see a lost node
@@ -63,18 +63,19 @@ class JobLink {
   int world() const { return first_rank(nodes_.size()); }
   int starts() const { return starts_; }        // how often the nodes have joined before
   bool comes_back() const { return is_back_; }  // this node, into a job that runs
-  int nodes_left() const;                       // those that are neither lost nor have ended, with this one
+  int nodes_left() const;                       // those that are not lost, with this one
 
   // False once node 0 is lost.
   bool connected() const { return connection_ != nullptr; }
   int fd() const;  // for poll(); -1 if it is not connected
-  // Ends the connection. The other nodes see a lost node, and their waiting requests to the store throw Error(peer).
+  // Ends the connection. The other nodes see a lost node. Requests to the store that wait then throw Error(peer), but
+  // not in a job that survives.
   void disconnect();
   // Reads what has arrived, and sends a ping if one is due: call it at least every 100 ms. A node is lost if its
   // connection ends, or if it has been silent for Hub::kSilence.
   void turn();
 
-  // When a rank of another node has failed, or a node was lost.
+  // When a rank of another node has failed, or a node was lost whose loss the job does not survive.
   std::optional<Clock::time_point> failing_since() const { return failing_since_; }
   bool failing() const { return failing_since_.has_value(); }
   std::optional<int> stop_signal() const { return stop_signal_; }  // the signal that asked another node to stop
@@ -112,7 +113,7 @@ class JobLink {
 
  private:
   struct Node {
-    bool ended = false;
+    bool ended = false, lost = false;
     std::vector<RankEnd> ends;
     std::vector<Progress> progress;  // by local rank; empty: not known
   };
@@ -120,6 +121,7 @@ class JobLink {
   int first_rank(std::size_t node) const;
   void send(const ByteWriter& message) noexcept;
   void publish(const ByteWriter& message);
+  void publish_for_good(const ByteWriter& message);
   void receive();
   void read(std::size_t from, const std::string& text);
   RankEnd ranks_of(std::size_t node) const;
@@ -143,6 +145,7 @@ class JobLink {
   std::vector<int> stuck_;
   std::vector<MemberChange> changes_;
   std::vector<News> news_;
+  std::vector<std::string> for_good_;  // messages that a node which comes back must get too
 };
 
 }  // namespace ddprun::launch

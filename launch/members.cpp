@@ -1,6 +1,7 @@
 #include "launch/members.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.hpp"
 #include "launch/rendezvous.hpp"
@@ -20,24 +21,34 @@ News Members::apply(const MemberChange& change, bool has_begun) {
   const std::size_t before = ranks_.size();
   for (int rank = end.rank; rank < end.rank + std::max(end.lost, 1); ++rank) ranks_.erase(rank);
   if (change.trains) ranks_.insert(end.rank);
-  const bool had_none = is_node && ranks_.size() == before;  // they had died or ended before
-  if (had_none && !waits()) return {};
+  if (is_node && nodes_ < least_ && !waits_) {
+    waits_ = true;
+    missed_ = end;
+    give_up_ = Clock::now() + timeout_;
+  }
+  if (is_node && ranks_.size() == before && !waits()) return {};  // they had died or ended before
   const bool has_died = !change.trains && first_cause({end}) != nullptr;
   if (has_died && (ranks_.empty() || !has_begun)) {
     if (!fatal_) fatal_ = end;
     return {};
   }
-  if (is_node && waits()) {
-    missed_ = end;
-    give_up_ = Clock::now() + timeout_;
-  }
-  std::string members;
-  for (const int rank : ranks_) members += std::to_string(rank) + " ";
-  store_->set(members_key(++changes_), waits() ? "" : members);
+  if (change.trains && nodes_ >= least_) waits_ = false;
+  report();
   if (has_died) return {describe(end) + "; " + others(), true};
   if (!change.trains) return {};
   return {"rank " + std::to_string(end.rank) + " (" + end.host + ", pid " + std::to_string(end.pid) +
           ") has been started again; " + others()};
+}
+
+void Members::report() {
+  std::string members;
+  for (const int rank : ranks_) members += std::to_string(rank) + " ";
+  store_->set(members_key(++changes_), waits_ ? "" : members);
+}
+
+void Members::stop_waiting() {
+  least_ = 0;
+  if (std::exchange(waits_, false)) report();
 }
 
 // What the other ranks do: "3 ranks go on".

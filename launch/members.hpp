@@ -25,21 +25,24 @@ class Members {
   // go on from. Throws as Store::set.
   News apply(const MemberChange& change, bool has_begun);
   // Whether the job waits for nodes.
-  bool waits() const { return nodes_ < least_ && !ranks_.empty(); }
+  bool waits() const { return waits_ && !ranks_.empty(); }
+  // The job stops: no rank waits any more. Throws as Store::set.
+  void stop_waiting();
   // The death after which the job cannot go on: no rank is left, or enough nodes have not come back in time.
   const std::optional<RankEnd>& fatal();
 
  private:
+  void report();
   std::string others() const;
 
   std::set<int> ranks_;
-  int nodes_;
-  const int least_;
+  int nodes_, least_;
   const std::chrono::milliseconds timeout_;
   const std::unique_ptr<Store> store_;
   int changes_ = 0;
-  RankEnd missed_;             // if it waits: the last node that was lost
-  Clock::time_point give_up_;  // and how long
+  bool waits_ = false;         // until enough nodes are there, and a rank of theirs is ready
+  RankEnd missed_;             // the last node that was lost
+  Clock::time_point give_up_;  // how long it waits
   std::optional<RankEnd> fatal_;
 };
 

@@ -98,11 +98,6 @@ std::size_t RankProcesses::live() const {
   return static_cast<std::size_t>(std::ranges::count_if(ranks_, is_live));
 }
 
-bool RankProcesses::has_begun() const {
-  const auto has = [&](const Rank& rank) { return table_.get(rank.number - first_).step > 0; };
-  return joining_ > 0 || std::ranges::any_of(ranks_, has);
-}
-
 bool RankProcesses::may_replace() const {
   return replaced_ < job_.max_restarts && stop_signal_ == 0 && !failed_ && !killed_at_ && !leaves_;
 }
@@ -113,8 +108,11 @@ bool RankProcesses::Rank::stopped_too_long() const {
 
 bool RankProcesses::poll() {
   for (Rank& rank : ranks_) {
+    begun_ = begun_ || joining_ > 0 || table_.get(rank.number - first_).step > 0;
+    // A process that it has started may still have its output open.
     const bool has_printed_all = !rank.child.out && !rank.child.err;
-    if (rank.survived && has_printed_all && may_replace()) {
+    const bool is_late = rank.end && Clock::now().time_since_epoch() - rank.end->time > kStoppedLimit;
+    if (rank.survived && (has_printed_all || is_late) && may_replace()) {
       ++replaced_;
       rank = start(rank.number - first_, true);
     }

@@ -37,7 +37,8 @@ class RankProcesses {
 
   const std::string& folder() const { return folder_.path(); }  // the job folder
   std::size_t live() const;                                     // with those that are to be started again
-  bool has_begun() const;  // the first step: from then on, ranks have results that should be saved
+  // The first step of any rank: from then on, ranks have results that should be saved.
+  bool has_begun() const { return begun_; }
   ProgressTable& table() { return table_; }
   // A process by its local rank, with the pipes of its output.
   Child& child(int local) { return ranks_[static_cast<std::size_t>(local)].child; }
@@ -106,7 +107,7 @@ class RankProcesses {
   std::vector<Rank> ranks_;
   int64_t oom_before_;
   int replaced_ = 0, joining_ = 0;  // how many ranks so far
-  bool leaves_ = false;
+  bool begun_ = false, leaves_ = false;
   bool failed_ = false;
   int stop_signal_ = 0;
   std::vector<std::string> lines_;

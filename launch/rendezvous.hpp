@@ -27,8 +27,8 @@ std::unique_ptr<Store> open_any_store(World& world, std::chrono::milliseconds ti
 // a complete value or none. The caller creates and removes the folder.
 std::unique_ptr<Store> folder_store(const std::string& folder);
 
-// In a job that survives the death of ranks, the key of the ranks that train after so many changes: "0 2 3 ". The
-// launcher sets it.
+// In a job that survives the death of ranks, the key of the ranks that train after so many changes: "0 2 3 "; "": all
+// wait for the next change. The launcher of node 0 sets it.
 inline std::string members_key(int changes) {
   return "members/" + std::to_string(changes);
 }

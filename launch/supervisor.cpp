@@ -97,10 +97,15 @@ class Supervisor {
 
   // After the ranks of this node have ended: the first cause may be on another one.
   void wait_for_nodes(Signals& signals) {
-    link_.announce_ends(own_ends());
     std::optional<Clock::time_point> limit;
-    const auto know_all = [&] { return link_.have_ended() && (!members_ || link_.has_announced_ends()); };
-    while (link_.connected() && !know_all() && !(limit && Clock::now() >= *limit)) {
+    bool has_announced = false;
+    while (true) {
+      // Where deaths are survived, node 0 knows the first cause only when all have ended.
+      if (!has_announced && (!members_ || failing_ || link_.have_ended())) {
+        link_.announce_ends(own_ends());
+        has_announced = true;
+      }
+      if (!link_.connected() || link_.have_ended() || (limit && Clock::now() >= *limit)) return;
       turn(signals);
       if ((failing_ || ranks_->killed()) && !limit) {
         limit = (may_still_save() ? *kill_at_ : Clock::now()) + kVerdictLimit;
@@ -121,7 +126,7 @@ class Supervisor {
 
     link_.turn();
     if (link_.failing()) begin_to_fail();
-    if (const auto signal = link_.stop_signal(); signal && stop_signal_ == 0) on_stop_signal(*signal);
+    if (const auto signal = link_.stop_signal(); signal && stop_signal_ == 0) stop(*signal);
     for (int rank = 0; rank < job_.nproc && !output_.full(); ++rank) output_.read(rank, ranks_->child(rank));
     while (const auto signal = signals.next()) {
       if (*signal == SIGUSR2) ranks_->send(SIGUSR2);
@@ -188,9 +193,15 @@ class Supervisor {
       if (signal != SIGUSR1) ranks_->kill();
       return;
     }
-    stop_signal_ = signal == SIGINT ? SIGINT : SIGTERM;
     if (signal != SIGINT && may_leave()) return leave();
+    stop(signal == SIGINT ? SIGINT : SIGTERM);
+  }
+
+  // This node, or another one, has got the signal.
+  void stop(int signal) {
+    stop_signal_ = signal;
     link_.announce_stop(stop_signal_);
+    if (members_) members_->stop_waiting();
     ranks_->expect_stop_by(stop_signal_);
     if (failing_) return;
     kill_at_ = Clock::now() + job_.grace;
@@ -217,6 +228,7 @@ class Supervisor {
 
   void leave() {
     leaves_ = true;
+    stop_signal_ = SIGTERM;
     ranks_->leave();
     output_.print("ddprun: this host leaves the job, which goes on without its ranks");
   }

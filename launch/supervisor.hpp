@@ -20,7 +20,7 @@ struct Nodes {
   std::string master_addr = "127.0.0.1";  // of node 0: a name or an address that all nodes can reach
   int master_port = 0;
   Secret secret;                             // of required_secret(), the same on all nodes
-  std::chrono::milliseconds timeout{30000};  // until all nodes are there
+  std::chrono::milliseconds timeout{30000};  // until all nodes are there, or `least` again
 };
 
 struct Job {
@@ -60,11 +60,13 @@ struct Job {
 //    torchrun_variables.
 // Several nodes: the launcher of node 0 hosts the store in which nodes and ranks meet, at master_addr:master_port.
 // Ranks are numbered by node rank, and get DDPRUN_STORE ("HOST:PORT"). Every launcher reports the same first cause and
-// returns the same exit code. A node that is silent for 2.25 s is lost. That ends the job, unless nodes.least are left,
-// with node 0 among them. A signal to one launcher stops the ranks of all. A lost node may come back for a restart:
-// start its launcher again with the same arguments. After a failure (exit code 1 or 5) all ranks start again, up to
-// max_restarts times. Call it on the main thread, before other threads exist: a child's PR_SET_PDEATHSIG watches the
-// thread that spawned it, and the launcher forks. Throws Error(failure) if the ranks cannot be started, and
+// returns the same exit code. A node that is silent for 2.25 s is lost, which ends the job. A signal to one launcher
+// stops the ranks of all. A lost node may come back for a restart: start its launcher again with the same arguments.
+// With nodes.least the job goes on without a lost node, unless it is node 0, and the node may come back at any time. If
+// fewer than `least` are left, the ranks wait for nodes.timeout. SIGTERM or SIGUSR1 to the launcher of a node that can
+// be spared only ends the ranks of this node, with exit code 143. After a failure (exit code 1 or 5) all ranks start
+// again, up to max_restarts times. Call it on the main thread, before other threads exist: a child's PR_SET_PDEATHSIG
+// watches the thread that spawned it, and the launcher forks. Throws Error(failure) if the ranks cannot be started, and
 // Error(rendezvous) if the nodes do not meet.
 ExitCode supervise(Job job);
 

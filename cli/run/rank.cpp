@@ -170,7 +170,7 @@ std::optional<ExitCode> train(Rank& rank) {
   const auto on_death = [&, known = rank.survivor != nullptr ? rank.survivor->members().changes() : 0] {
     try {
       if (rank.job->get(launch::members_key(known + 1), 1s) && connections.backend) connections.backend->abort();
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       log::debug(error.what());  // the training thread has the same error
     }
   };

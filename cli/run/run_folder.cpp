@@ -62,6 +62,9 @@ RunFolder::RunFolder(Store* store, const launch::World& world, std::string given
   if (number_ == 0 && !joins) store->set("run folder", path_);
   const fs::path of_rank0 = store->require("run folder", config::milliseconds(experiment.launch.timeout));
   if (number_ != 0) path_ = (fs::path(experiment.experiment.output) / of_rank0.filename()).string();
+  std::error_code error;
+  fs::create_directories(path_, error);
+  if (error) throw Error(ExitCode::failure, "cannot make the run folder " + path_ + ": " + error.message());
 }
 
 void RunFolder::meet(const Connections& connections, const launch::World& world) {
@@ -81,12 +84,9 @@ void RunFolder::meet(const Connections& connections, const launch::World& world)
   for (int rank = 0; rank < world.size; ++rank) {
     if (all[static_cast<std::size_t>(rank)] == "0") remote_.push_back(rank);
   }
-  std::error_code error;
-  if (rank_ == 0) fs::remove(mark, error);
-  if (fs::exists(path_ + kConfigFile)) return;
-  fs::create_directories(path_, error);
-  if (error) throw Error(ExitCode::failure, "cannot make the run folder " + path_ + ": " + error.message());
-  if (world.local_rank == 0) write_config(path_, experiment_);
+  std::error_code ignored;
+  if (rank_ == 0) fs::remove(mark, ignored);
+  if (world.local_rank == 0 && !fs::exists(path_ + kConfigFile)) write_config(path_, experiment_);
 }
 
 void RunFolder::copy(int from, const std::string& path, const Pass& pass) const {

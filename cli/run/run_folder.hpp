@@ -13,11 +13,12 @@
 namespace ddprun::run {
 
 // A folder with the same name in experiment.output of each host. If a host does not share rank 0's disk, its folder has
-// the records of its ranks. All functions except path() and is_split() are collective.
+// the records of its ranks. All functions except path() and is_split() are collective; so is the constructor, if this
+// rank does not join later.
 class RunFolder {
  public:
   // given: the folder that the launcher of this host has made; empty: rank 0 makes one. joins: this rank takes the
-  // place of a dead one, and calls it alone. Throws Error(failure), and as Store.
+  // place of a dead one. Throws Error(failure), and as Store.
   RunFolder(Store* store, const launch::World& world, std::string given, const config::Experiment& experiment,
             bool joins);
   // Finds out which ranks share rank 0's disk: before the functions below, and again whenever the ranks have changed.

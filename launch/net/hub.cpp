@@ -187,7 +187,13 @@ void Hub::lose(const ClientPtr& client, bool silent) {
   joined_.erase(*rank);
   const auto lost = shared_frame(ByteWriter().number(Reply::lost).number(*rank).number(silent));
   for (const auto& [other, node] : joined_) node.client->send(lost);
-  if (survives_) return;
+  if (survives_) {
+    const auto again = joining_.find(*rank);
+    if (again == joining_.end()) return;
+    const ClientPtr same = again->second.client;
+    joining_.erase(again);
+    return take_back(same, *rank, Clock::now());
+  }
   broken_ = true;
   const auto failed = shared_frame(ByteWriter().number(Reply::failed).text("lost " + client->address()));
   for (const auto& [wanted, waiting] : waiting_) {

@@ -35,7 +35,8 @@ class StoreServer {
 };
 
 // Connects to the server within `timeout`; throws as Connection. The functions of the store throw Error(peer) if the
-// connection is lost, from then on at once, or if another process of the job was lost while this one waited.
+// connection is lost, from then on at once, or if another process of the job was lost while this one waited (not if the
+// job survives that).
 // allgather() costs one message to the server and one back.
 std::unique_ptr<Store> net_store(StoreAddress address, std::chrono::milliseconds timeout);
 

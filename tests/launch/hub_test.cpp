@@ -107,4 +107,15 @@ TEST_CASE("a lost node ends the requests that wait, unless the job survives it")
   }
 }
 
+TEST_CASE("in a job that survives, a node that comes back before it is lost waits until it is") {
+  Joined joined(true);
+  const auto again = std::make_shared<Client>();
+  const std::string join = ByteWriter().number(Request::join).number(1).number(2).number(60000).text("").bytes();
+  joined.hub.handle(again, join, joined.now);
+  CHECK(again->frames.empty());
+  joined.only_pings_from(0, Hub::kSilence + 100ms);
+  REQUIRE_FALSE(again->frames.empty());
+  CHECK(again->frames.front() == ByteWriter().number(Reply::started).number(0).number(1).text("").text("").bytes());
+}
+
 }  // namespace

@@ -288,6 +288,7 @@ TEST_CASE("in a job that survives, a lost node is a change, and may come back wi
   CHECK_FALSE(all[0]->failing());
   CHECK(all[0]->ends().empty());
   REQUIRE(turns_until(*all[1], {all[0].get()}, [&] { return all[1]->nodes_left() == 2; }));
+  all[1]->announce_stop(15);
   CHECK_FALSE(all[1]->failing());
 
   const auto with_ranks = [&](int ranks) {
@@ -306,6 +307,7 @@ TEST_CASE("in a job that survives, a lost node is a change, and may come back wi
   CHECK(changes[0].trains);
   CHECK(changes[0].end.lost == 3);
   CHECK(all[0]->nodes_left() == 3);
+  CHECK(turns_until(*all[2], {all[0].get(), all[1].get()}, [&] { return all[2]->stop_signal() == 15; }));
 }
 
 TEST_CASE("in a job that survives, the loss of node 0 is a failure") {

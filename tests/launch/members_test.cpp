@@ -114,11 +114,22 @@ TEST_CASE("with too few nodes no rank trains until one has come back and has a r
   CHECK(job.members.waits());
   CHECK(job.reported(1).empty());
   CHECK(job.members.apply({node_of(2, 2), true}, true).line == "node1 is back, and starts its ranks");
-  CHECK_FALSE(job.members.waits());
+  CHECK(job.members.waits());
   CHECK(job.reported(2) == "nothing");
   job.members.apply({killed(2), true}, true);
+  CHECK_FALSE(job.members.waits());
   CHECK(job.reported(2) == "0 1 2 ");
   CHECK_FALSE(job.members.fatal());
+}
+
+TEST_CASE("a stop ends the wait, so that the ranks that are left can save") {
+  JobOfFour job(1);
+  job.members.apply({node_of(2, 2)}, true);
+  job.members.stop_waiting();
+  CHECK_FALSE(job.members.waits());
+  CHECK(job.reported(2) == "0 1 ");
+  job.members.apply({killed(1)}, true);
+  CHECK(job.reported(3) == "0 ");
 }
 
 TEST_CASE("with too few nodes for too long, the first cause is the lost node") {

@@ -215,4 +215,24 @@ TEST_CASE("a job that survives ends with the loss of node 0, and if too few node
   }
 }
 
+TEST_CASE("in a job that survives, a stop of node 0 stops the ranks of all nodes") {
+  JobOfNodes job({1, 1}, {"*:at=3,0", "*:print=trains", "*:stop", "*:print=saves"}, 0, 1);
+  job.wait_for_text("trains");
+  ::kill((*job.launchers[0])->pid(), SIGTERM);
+  for (const auto& result : job.wait()) {
+    CHECK(result.code == 143);
+    CHECK(contains(result.out, "saves"));
+    CHECK(final_line(result.err) == "ddprun: terminated; all ranks stopped");
+  }
+}
+
+TEST_CASE("if all ranks of all nodes die, all nodes report the last death") {
+  JobOfNodes job({1, 1}, {"*:at=3,0", "*:sleep=300", "*:signal=9"}, 0, 1);
+  for (const auto& result : job.wait()) {
+    CHECK(result.code == 5);
+    CHECK_MESSAGE(final_line(result.err).starts_with("ddprun: failed: rank "), result.err);
+    CHECK_MESSAGE(final_line(result.err).ends_with("killed by signal 9 (SIGKILL)"), result.err);
+  }
+}
+
 }  // namespace

@@ -38,6 +38,11 @@ TEST_CASE("a job that survives names the dead rank, and reports to the others wh
   CHECK(job.folder_gone());
 }
 
+TEST_CASE("a death is survived also while the ranks begin again") {
+  FakeJob job = surviving_job({"*:at=57,2", "*:sleep=300", "*:at=0,0", "*:sleep=300", "2:signal=9", "*:get=members/1"});
+  CHECK(job->wait().code == 0);
+}
+
 TEST_CASE("a rank that is stopped for long is killed and survived") {
   FakeJob job = surviving_job({"*:at=1,0", "1:signal=19", "*:get=members/1"});
   const auto result = job->wait();
