@@ -223,7 +223,7 @@ bool regroup(Rank& rank, std::chrono::milliseconds patience) {
       rank.folder.meet(rank.connections, rank.world);
       survivor.catch_up(rank.assembly.model->module(), rank.connections.ranks);
       rank.recorder.lead(rank.world.rank == 0);
-      rank.recorder.epoch(survivor.epoch());
+      rank.recorder.epoch_line(survivor.epoch());
       rank.assembly.resume = Resume{survivor.resume(rank.folder.path() + "/checkpoints"), survivor.text()};
       return true;
     } catch (...) {

@@ -48,10 +48,10 @@ void Recorder::epoch(const EpochRecord& record) {
   flush();
   std::string line;
   append_json(line, record);
-  epoch(line);
+  epoch_line(line);
 }
 
-void Recorder::epoch(const std::string& line) {
+void Recorder::epoch_line(const std::string& line) {
   if (!epochs_ || line.empty()) return;
   const std::string number = line.substr(0, line.find_first_of(",}") + 1);  // {"epoch":7,
   if (read_text(epochs_->path()).find(number) == std::string::npos) epochs_->write(line + '\n');

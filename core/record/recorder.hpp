@@ -36,10 +36,10 @@ class Recorder {
   // Written immediately, as a line of gpus-rank<N>.jsonl. The first one creates the file.
   void gpu(const GpuRecord& record);
   // Writes the buffered steps and, on rank 0, one line of epochs.jsonl. All ranks call it. An epoch that is there
-  // already is left out, because ranks that go on after a death may end an epoch twice. The second form takes the line
-  // of append_json(); "" for none.
+  // already is left out, because ranks that go on after a death may end an epoch twice.
   void epoch(const EpochRecord& record);
-  void epoch(const std::string& line);
+  // The same with the line of append_json(); "" for none. Any rank.
+  void epoch_line(const std::string& line);
   // Rank 0 writes summary.json atomically, with flat keys "test.accuracy", "split.comm", "world", ... Other ranks only
   // flush.
   void summary(const Summary& summary);

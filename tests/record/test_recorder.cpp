@@ -100,6 +100,18 @@ TEST_CASE("only rank 0 writes epochs and the summary") {
   CHECK_FALSE(std::filesystem::exists(run.path() / "summary.json"));
 }
 
+TEST_CASE("a rank that leads writes the line of an epoch that it has from another rank, once") {
+  const TempDir run;
+  record::Recorder recorder(run.path(), 1);
+  const std::string line = R"({"epoch":7,"train_loss":0.5})";
+  recorder.epoch_line(line);
+  recorder.lead(true);
+  recorder.epoch_line("");
+  recorder.epoch_line(line);
+  recorder.epoch_line(line);
+  CHECK(read_file(run.path() / "epochs.jsonl") == line + "\n");
+}
+
 TEST_CASE("the summary leaves no temporary file in its folder") {
   const TempDir run;
   record::Recorder recorder(run.path(), 0);

@@ -141,7 +141,8 @@ std::string summary_sentence(const NamedRun& run) {
   const Summary& s = run.run.summary;
   std::string text = fmt::format("{}: {} on {}, {}", run.name, s.model, s.data, s.strategy);
   if (!served(s).empty()) text += " over " + served(s);
-  if (s.world > 0) text += ", " + console::several(s.world, "rank");
+  if (s.virtual_ranks > 0) text += fmt::format(", {} virtual ranks on", s.virtual_ranks);
+  if (s.world > 0) text += (s.virtual_ranks > 0 ? " " : ", ") + console::several(s.world, "rank");
   if (s.devices > 0) text += fmt::format(", {} devices", s.devices);
   std::vector<std::string> results;
   const auto add = [&](const char* what, const std::string& value) {

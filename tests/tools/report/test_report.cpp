@@ -79,6 +79,14 @@ TEST_CASE("a run that is under way, or was killed, has a page with what is recor
         Row{"run: the run is under way or ended without a summary: no step is recorded yet"});
 }
 
+TEST_CASE("a page says how many virtual ranks were on how many ranks") {
+  const testing::TempDir folder;
+  testing::SomeRun some;
+  some.summary.virtual_ranks = 8;
+  const report::Page page = report::page_of({write_run(folder, "run", some)});
+  CHECK_MESSAGE(contains(page.paragraphs.at(0), ", 8 virtual ranks on 2 ranks: "), page.paragraphs.at(0));
+}
+
 TEST_CASE("the page goes into the one given folder, else here, or to --out") {
   const testing::InTempDir folder;
   const std::string one = write_run(folder, "one", {}), two = write_run(folder, "two", {});
