@@ -62,7 +62,7 @@ def no_secret(place, backend, rng):
 
 # ----- An enemy where the hosts meet
 
-HELLO = b"ddpstor4"
+HELLO = b"ddpstor5"
 EXCHANGE, PING = 0, 4  # Request of launch/net/protocol.hpp
 
 
