@@ -193,7 +193,7 @@ ExitCode train(const Arguments& arguments) {
   const int nproc = run::ranks_of(loaded);
   report_settings(loaded);
   // A launcher is needed for a restart too.
-  if (nproc > 1 || !one_node || settings.max_restarts > 0 || nodes.least > 0) {
+  if (nproc > 1 || !one_node || settings.max_restarts > 0 || nodes.survives()) {
     return launch_ranks(loaded, arguments, registry, nproc, std::move(nodes));
   }
   launch::catch_stop_signals();

@@ -24,7 +24,7 @@ News Members::apply(const MemberChange& change, bool has_begun) {
   if (is_node && nodes_ < least_ && !waits_) {
     waits_ = true;
     missed_ = end;
-    give_up_ = Clock::now() + timeout_;
+    give_up_ = JobLink::Clock::now() + timeout_;
   }
   if (is_node && ranks_.size() == before && !waits()) return {};  // they had died or ended before
   const bool has_died = !change.trains && first_cause({end}) != nullptr;
@@ -60,7 +60,7 @@ std::string Members::others() const {
 }
 
 const std::optional<RankEnd>& Members::fatal() {
-  if (waits() && !fatal_ && Clock::now() >= give_up_) fatal_ = missed_;
+  if (waits() && !fatal_ && JobLink::Clock::now() >= give_up_) fatal_ = missed_;
   return fatal_;
 }
 

@@ -16,8 +16,6 @@ namespace ddprun::launch {
 // `least` nodes are left, no rank trains until enough have come back. Single-threaded.
 class Members {
  public:
-  using Clock = std::chrono::steady_clock;
-
   // At first all ranks of `link`. timeout: how long the job waits for nodes. store: that of the job.
   Members(const JobLink& link, int least, std::chrono::milliseconds timeout, std::unique_ptr<Store> store);
 
@@ -40,9 +38,9 @@ class Members {
   const std::chrono::milliseconds timeout_;
   const std::unique_ptr<Store> store_;
   int changes_ = 0;
-  bool waits_ = false;         // until enough nodes are there, and a rank of theirs is ready
-  RankEnd missed_;             // the last node that was lost
-  Clock::time_point give_up_;  // how long it waits
+  bool waits_ = false;                  // until enough nodes are there, and a rank of theirs is ready
+  RankEnd missed_;                      // the last node that was lost
+  JobLink::Clock::time_point give_up_;  // how long it waits
   std::optional<RankEnd> fatal_;
 };
 

@@ -122,8 +122,8 @@ bool RankProcesses::poll() {
     }
     if (!rank.end) poll_rank(rank);
     if (rank.end || !rank.stopped_too_long()) continue;
-    if (survives()) ::kill(-rank.child.pid, SIGKILL);
-    failed_ = failed_ || !survives();
+    if (job_.nodes.survives()) ::kill(-rank.child.pid, SIGKILL);
+    failed_ = failed_ || !job_.nodes.survives();
   }
   return failed_ = failed_ || first_failure(folder_.path()).has_value();
 }
@@ -136,7 +136,8 @@ void RankProcesses::poll_rank(Rank& rank) {
     if (info.si_code == CLD_STOPPED) {
       rank.stopped = Clock::now();
       lines_.push_back("rank " + std::to_string(rank.number) + " (pid " + std::to_string(id) +
-                       ") is stopped by a signal; " + (survives() ? "it is killed in " : "the job ends in ") +
+                       ") is stopped by a signal; " +
+                       (job_.nodes.survives() ? "it is killed in " : "the job ends in ") +
                        std::to_string(kStoppedLimit.count() / 1000) + " s if it is not continued (SIGCONT)");
     }
     info = {};
@@ -150,13 +151,14 @@ void RankProcesses::reap(Rank& rank) {
   if (stop_signal_ != 0 && rank.end->signal == stop_signal_) rank.end->signal = 0;
   const bool has_failed = first_cause({*rank.end}) != nullptr;
   failed_ = failed_ || (has_failed && !survive(rank));
-  if (!has_failed && survives()) changes_.push_back({*rank.end});  // one that wants to meet the others goes on alone
+  // One that wants to meet the others goes on alone.
+  if (!has_failed && job_.nodes.survives()) changes_.push_back({*rank.end});
 }
 
 // Whether the others may go on without this rank, which has failed.
 bool RankProcesses::survive(Rank& rank) {
   const RankEnd& end = *rank.end;
-  if (!survives() || killed_at_) return false;
+  if (!job_.nodes.survives() || killed_at_) return false;
   if (!rank.joining.empty()) {  // the others do not wait for it
     lines_.push_back(describe(end));
   } else {

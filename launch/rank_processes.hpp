@@ -88,7 +88,6 @@ class RankProcesses {
     bool stopped_too_long() const;
   };
 
-  bool survives() const { return job_.nodes.least > 0; }
   bool may_replace() const;
   void poll_rank(Rank& rank);
   void reap(Rank& rank);

@@ -32,13 +32,9 @@ class PrefixedStore final : public Store {
 };
 
 std::unique_ptr<Store> open(World& world, milliseconds timeout) {
-  if (world.on_one_host()) return folder_store(world.job_dir);
+  if (world.is_own()) return own_store(world, timeout);
   StoreAddress& address = world.server;
   address = {world.master_addr, world.master_port, {}};
-  if (world.is_own()) {
-    address.secret = secret_of_environment();
-    return net_store(address, timeout);
-  }
   if (world.agent_store) {
     address.port = port_of(world.job + "." + std::to_string(world.master_port));
     if (world.local_size == world.size) address.host = "127.0.0.1";
@@ -61,6 +57,12 @@ std::string first_difference(const std::string& a, const std::string& b) {
 }
 
 }  // namespace
+
+std::unique_ptr<Store> own_store(World& world, milliseconds timeout) {
+  if (world.on_one_host()) return folder_store(world.job_dir);
+  world.server = {world.master_addr, world.master_port, secret_of_environment()};
+  return net_store(world.server, timeout);
+}
 
 std::unique_ptr<Store> open_store(World& world, milliseconds timeout) {
   if (world.size == 1) {

@@ -23,6 +23,9 @@ std::unique_ptr<Store> open_store(World& world, std::chrono::milliseconds timeou
 // the store of an earlier attempt. Throws Error(rendezvous).
 std::unique_ptr<Store> open_any_store(World& world, std::chrono::milliseconds timeout);
 
+// The store of a job of ddprun's launcher, for a rank that does not meet the others. Throws Error(rendezvous).
+std::unique_ptr<Store> own_store(World& world, std::chrono::milliseconds timeout);
+
 // Keys as files in a folder that only this user can access (0700). Each file appears atomically, so that a reader sees
 // a complete value or none. The caller creates and removes the folder.
 std::unique_ptr<Store> folder_store(const std::string& folder);

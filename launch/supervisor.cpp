@@ -60,7 +60,7 @@ class Supervisor {
       RankProcesses ranks(job_, link_);
       job_.forked = nullptr;  // the launcher must not keep the memory of what the ranks have inherited
       ranks_ = &ranks;
-      if (job_.nodes.least > 0 && job_.nodes.rank == 0) {
+      if (job_.nodes.survives() && job_.nodes.rank == 0) {
         members_.emplace(link_, job_.nodes.least, job_.nodes.timeout, store());
       }
       while (ranks.live() > 0) turn(signals);
@@ -134,7 +134,7 @@ class Supervisor {
     }
     if (ranks_->poll()) begin_to_fail();
     for (const std::string& line : ranks_->take_lines()) output_.print("ddprun: " + line);
-    if (job_.nodes.least > 0) change_members();
+    if (job_.nodes.survives()) change_members();
     watch_progress();
     if (kill_at_ && Clock::now() >= *kill_at_) {
       if (!ranks_->killed()) grace_ended_ = in_grace_;
@@ -223,7 +223,7 @@ class Supervisor {
   // Whether the job goes on without this node.
   bool may_leave() const {
     const Nodes& nodes = job_.nodes;
-    return nodes.least > 0 && nodes.rank > 0 && ranks_->has_begun() && !failing_ && link_.nodes_left() > nodes.least;
+    return nodes.survives() && nodes.rank > 0 && ranks_->has_begun() && !failing_ && link_.nodes_left() > nodes.least;
   }
 
   void leave() {
@@ -298,7 +298,7 @@ std::unique_ptr<JobLink> join_nodes(const Job& job) {
   if (job.torchrun_variables && nodes.rank == 0) info.program_port = free_port(nodes.master_addr);
   if (nodes.count == 1) return std::make_unique<JobLink>(std::move(info));
   return std::make_unique<JobLink>(StoreAddress{nodes.master_addr, nodes.master_port, nodes.secret}, nodes.rank,
-                                   nodes.count, info, nodes.timeout, nodes.least > 0);
+                                   nodes.count, info, nodes.timeout, nodes.survives());
 }
 
 }  // namespace
@@ -310,7 +310,7 @@ ExitCode supervise(Job job) {
   std::unique_ptr<StoreServer> server;
   if (several && job.nodes.rank == 0) {
     server = std::make_unique<StoreServer>(listening_addresses(job.nodes.master_addr, job.nodes.secret.empty()),
-                                           job.nodes.master_port, job.nodes.secret, job.nodes.least > 0);
+                                           job.nodes.master_port, job.nodes.secret, job.nodes.survives());
   }
   for (int restart = 0;; ++restart) {
     const auto link = join_nodes(job);

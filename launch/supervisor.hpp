@@ -21,6 +21,8 @@ struct Nodes {
   int master_port = 0;
   Secret secret;                             // of required_secret(), the same on all nodes
   std::chrono::milliseconds timeout{30000};  // until all nodes are there, or `least` again
+
+  bool survives() const { return least > 0; }
 };
 
 struct Job {

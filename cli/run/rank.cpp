@@ -65,12 +65,6 @@ struct Rank {
   Rendezvous members;           // after a change: of the ranks that train now
 };
 
-// Without a meeting of the ranks.
-std::unique_ptr<Store> store_of_job(const launch::World& world, std::chrono::milliseconds timeout) {
-  if (world.on_one_host()) return launch::folder_store(world.job_dir);
-  return launch::net_store({world.master_addr, world.master_port, launch::secret_of_environment()}, timeout);
-}
-
 void print_how_to_resume(const Rank& rank) {
   if (const std::string text = how_to_resume(rank.folder.path()); !text.empty()) log::always(text);
 }
@@ -307,8 +301,8 @@ ExitCode run_rank(RankOptions options, const plugin::Registry& registry) {
   keep_freed_memory();
   const auto patience = config::milliseconds(options.loaded.experiment.launch.timeout);
   const bool meets = replaced() == nullptr && (!options.survives || options.world.size > 1);
-  const Rendezvous rendezvous =
-      meets ? join_rendezvous(options.world, patience) : Rendezvous{store_of_job(options.world, patience), nullptr};
+  const Rendezvous rendezvous = meets ? join_rendezvous(options.world, patience)
+                                      : Rendezvous{launch::own_store(options.world, patience), nullptr};
   if (options.world.restarts > 0) options.loaded.experiment.faults.kind = "none";  // ddprun's launcher does the same
   report_crashes(options.world, rendezvous);
   ExitCode code = ExitCode::ok;

@@ -38,12 +38,7 @@ void Hub::handle(const ClientPtr& client, std::string_view bytes, Clock::time_po
   ByteReader reader(bytes);
   const auto deadline = [&] { return now + milliseconds(std::min(reader.number(), kMostMilliseconds)); };
   switch (reader.number<Request>()) {
-    case Request::exchange: {
-      const auto until = deadline();
-      exchange({client, until}, reader);
-      if (until <= now) sweep(now);  // this request does not wait
-      return;
-    }
+    case Request::exchange: return exchange({client, deadline()}, reader, now);
     case Request::join: {
       const uint64_t node = reader.number(), nodes = reader.number();
       const auto until = deadline();
@@ -67,7 +62,7 @@ std::string Hub::Wanted::key(uint64_t rank) const {
   return ranks ? rank_key(name, static_cast<int64_t>(rank)) : name;
 }
 
-void Hub::exchange(const Waiter& waiter, ByteReader& reader) {
+void Hub::exchange(const Waiter& waiter, ByteReader& reader, Clock::time_point now) {
   if (reader.number() != 0) {
     const std::string key = reader.text();
     const auto [value, is_new] = values_.try_emplace(key, Value{reader.text(), waiter.client->address()});
@@ -82,6 +77,7 @@ void Hub::exchange(const Waiter& waiter, ByteReader& reader) {
   if (wanted.count() > kLargestJob) throw std::out_of_range("a job of too many ranks");
   waiting_[wanted].waiters.push_back(waiter);
   answer();
+  if (waiter.deadline <= now && waiting_.count(wanted) > 0) answer_late(now);  // it does not wait
 }
 
 // Answers the requests whose keys are all set.
@@ -188,11 +184,9 @@ void Hub::lose(const ClientPtr& client, bool silent) {
   const auto lost = shared_frame(ByteWriter().number(Reply::lost).number(*rank).number(silent));
   for (const auto& [other, node] : joined_) node.client->send(lost);
   if (survives_) {
-    const auto again = joining_.find(*rank);
-    if (again == joining_.end()) return;
-    const ClientPtr same = again->second.client;
-    joining_.erase(again);
-    return take_back(same, *rank, Clock::now());
+    const auto again = joining_.extract(*rank);
+    if (!again.empty()) take_back(again.mapped().client, *rank, Clock::now());
+    return;
   }
   broken_ = true;
   const auto failed = shared_frame(ByteWriter().number(Reply::failed).text("lost " + client->address()));
@@ -202,7 +196,8 @@ void Hub::lose(const ClientPtr& client, bool silent) {
   waiting_.clear();
 }
 
-void Hub::sweep(Clock::time_point now) {
+// Answers the requests whose deadline has passed.
+void Hub::answer_late(Clock::time_point now) {
   for (auto& [wanted, waiting] : waiting_) {
     const auto is_there = [&, &keys = wanted](uint64_t rank) { return values_.count(keys.key(rank)) > 0; };
     std::shared_ptr<const std::string> late;  // made once: with thousands of ranks it is long
@@ -213,6 +208,10 @@ void Hub::sweep(Clock::time_point now) {
       return true;
     });
   }
+}
+
+void Hub::sweep(Clock::time_point now) {
+  answer_late(now);
   const auto is_late = [&](const auto& entry) { return entry.second.time <= now; };
   std::shared_ptr<const std::string> absent;
   if (std::any_of(joining_.begin(), joining_.end(), is_late)) {

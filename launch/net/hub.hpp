@@ -76,8 +76,9 @@ class Hub {
     Clock::time_point time;  // of a joined node: of its last message; of a joining node: its deadline
   };
 
-  void exchange(const Waiter& waiter, ByteReader& reader);
+  void exchange(const Waiter& waiter, ByteReader& reader, Clock::time_point now);
   void answer();
+  void answer_late(Clock::time_point now);
   void join(const ClientPtr& client, uint64_t node, uint64_t nodes, std::string info, Clock::time_point deadline,
             Clock::time_point now);
   bool is_running(uint64_t node) const;

@@ -14,6 +14,10 @@ constexpr int kHosts = Cluster::kHosts;
 constexpr auto kLimit = Cluster::kLimit;
 const std::string &kMaster = Cluster::kMaster, &kPort = Cluster::kPort;
 
+void wait_until_prints(Process& launcher, const std::string& text) {
+  REQUIRE_MESSAGE(eventually([&] { return contains(launcher.err(), text); }, kLimit), launcher.err());
+}
+
 template <typename Start>
 void check_training(Start start) {
   for (const std::string& backend : cluster_backends()) {
@@ -69,8 +73,7 @@ TEST_CASE("after a rank is killed, the launchers start all ranks again from the 
   Cluster cluster;
   const Processes launchers = with_own_launcher(
       cluster, {"comm.backend=gloo", "launch.max_restarts=1", "train.epochs=20", "checkpoint.every_steps=10"});
-  const auto trains = [&] { return contains(launchers[0]->err(), "epoch 3 done"); };
-  REQUIRE_MESSAGE(eventually(trains, kLimit), launchers[0]->err());
+  wait_until_prints(*launchers[0], "epoch 3 done");
   const std::string kill_rank_5 = "kill -9 $(grep -lx ddprun-rank5 /proc/[0-9]*/comm | cut -d/ -f3)";
   REQUIRE(cluster.start(2, {"sh", "-c", kill_rank_5})->wait(kLimit).code == 0);
   for (const auto& launcher : launchers) {
@@ -92,8 +95,7 @@ TEST_CASE("a host whose link goes down in the middle of the training: all launch
     CAPTURE(backend);
     Cluster cluster;
     const Processes launchers = with_own_launcher(cluster, {"comm.backend=" + backend, "train.epochs=1000000"});
-    const auto trains = [&] { return contains(launchers[0]->err(), "epoch 1 ["); };
-    REQUIRE_MESSAGE(eventually(trains, kLimit), launchers[0]->err());
+    wait_until_prints(*launchers[0], "epoch 1 [");
     cluster.hosts().run(2, "ip link set eth0 down");
     for (int host = 0; host < kHosts; ++host) {
       const auto result = launchers[static_cast<std::size_t>(host)]->wait(kLimit);
@@ -115,8 +117,7 @@ TEST_CASE("with --nnodes 1:3, the hosts that are left go on without one that is 
     const Argv over = {"comm.backend=" + backend, "train.epochs=120", "strategy.virtual_ranks=8", "data.batch_size=48",
                        "checkpoint.every_epochs=40"};
     const Processes launchers = with_own_launcher(cluster, over, "1:3");
-    const auto trains = [&] { return contains(launchers[0]->err(), "epoch 3 done"); };
-    REQUIRE_MESSAGE(eventually(trains, kLimit), launchers[0]->err());
+    wait_until_prints(*launchers[0], "epoch 3 done");
     cluster.hosts().run(2, "ip link set eth0 down");
     for (int host = 0; host < kHosts; ++host) {
       const auto result = launchers[static_cast<std::size_t>(host)]->wait(kLimit);

@@ -54,6 +54,15 @@ struct JobOfNodes {
   std::vector<std::unique_ptr<FakeJob>> launchers;
 };
 
+// All launchers end with this code, and a last line that begins and ends so.
+void check_last_lines(JobOfNodes& job, int code, const std::string& begin, const std::string& end) {
+  for (const auto& result : job.wait()) {
+    CHECK(result.code == code);
+    CHECK_MESSAGE(final_line(result.err).starts_with(begin), result.err);
+    CHECK_MESSAGE(final_line(result.err).ends_with(end), result.err);
+  }
+}
+
 TEST_CASE("the ranks of all nodes are numbered in order, and meet; nodes may have different numbers of ranks") {
   JobOfNodes job({2, 1}, {"*:train=3", "*:show=DDPRUN_RANK", "*:show=DDPRUN_LOCAL_RANK", "*:show=DDPRUN_WORLD_SIZE"});
   const auto results = job.wait();
@@ -167,11 +176,7 @@ TEST_CASE("a node that is missing is named") {
 
 TEST_CASE("in a job that survives, all nodes name the dead rank, and the ranks of all learn which go on") {
   JobOfNodes job({2, 2}, {"*:at=57,2", "2:signal=9", "*:get=members/1"}, 0, 2);
-  for (const auto& result : job.wait()) {
-    CHECK(result.code == 0);
-    CHECK_MESSAGE(final_line(result.err).starts_with("ddprun: rank 2 ("), result.err);
-    CHECK_MESSAGE(final_line(result.err).ends_with("killed by signal 9 (SIGKILL); 3 ranks go on"), result.err);
-  }
+  check_last_lines(job, 0, "ddprun: rank 2 (", "killed by signal 9 (SIGKILL); 3 ranks go on");
 }
 
 TEST_CASE("a job that survives goes on without a node that is killed, and without one that leaves") {
@@ -228,11 +233,7 @@ TEST_CASE("in a job that survives, a stop of node 0 stops the ranks of all nodes
 
 TEST_CASE("if all ranks of all nodes die, all nodes report the last death") {
   JobOfNodes job({1, 1}, {"*:at=3,0", "*:sleep=300", "*:signal=9"}, 0, 1);
-  for (const auto& result : job.wait()) {
-    CHECK(result.code == 5);
-    CHECK_MESSAGE(final_line(result.err).starts_with("ddprun: failed: rank "), result.err);
-    CHECK_MESSAGE(final_line(result.err).ends_with("killed by signal 9 (SIGKILL)"), result.err);
-  }
+  check_last_lines(job, 5, "ddprun: failed: rank ", "killed by signal 9 (SIGKILL)");
 }
 
 }  // namespace
