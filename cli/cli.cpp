@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "cli/console/command_line.hpp"
 #include "cli/console/program.hpp"
@@ -105,10 +106,12 @@ void declare(CLI::App& cli, Arguments& arguments, Command& command) {
   cli.footer([] { return "Tools:\n" + describe_tools() + "\n" + console::kAboutPlugins + "\n" + kExitCodes; });
   console::add_node_options(cli, arguments.nodes, "-n,");
   const auto read_nodes = [&](const std::string& text) {
-    std::smatch numbers;
-    if (!std::regex_match(text, numbers, std::regex(R"(([1-9]\d{0,5}):(\d+))"))) return text;
-    arguments.nodes.least = std::stoi(numbers[1]);
-    return numbers[2].str();
+    const std::size_t colon = text.find(':');
+    if (colon == std::string::npos) return text;
+    const auto least = parse_number<int>(text.substr(0, colon)), most = parse_number<int>(text.substr(colon + 1));
+    if (least.value_or(0) < 1 || !most) return text;
+    arguments.nodes.least = *least;
+    return std::to_string(*most);
   };
   cli.get_option("--nnodes")
       ->transform(read_nodes, "")
@@ -144,21 +147,22 @@ ExitCode run(int argc, char** argv) {
   Arguments arguments;
   arguments.argv.assign(argv, argv + argc);
   Command command;
-  CLI::App cli("Train models data-parallel, with communication backends as plugins.", "ddprun");
-  declare(cli, arguments, command);
+  const auto cli =
+      console::make_command("Train models data-parallel, with communication backends as plugins.", "ddprun");
+  declare(*cli, arguments, command);
   const std::string first = argc > 1 ? argv[1] : "-";
   const auto has_name = [&](const CLI::App* subcommand) { return subcommand->get_name() == first; };
-  if (!first.starts_with('-') && !is_path(first) && cli.get_subcommands(has_name).empty()) {
+  if (!first.starts_with('-') && !is_path(first) && cli->get_subcommands(has_name).empty()) {
     if (const std::string tool = find_tool(first); !tool.empty()) run_tool(tool, {argv + 2, argv + argc});
-    return console::refuse(cli, console::unknown_argument(cli, first, tool_names()));
+    return console::refuse(*cli, console::unknown_argument(*cli, first, tool_names()));
   }
-  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  if (const auto end = console::parse(*cli, argc, argv)) return *end;
   const bool is_missing =
-      cli.got_subcommand("validate") ? arguments.configs.empty() : !command && argc > 1 && arguments.config.empty();
+      cli->got_subcommand("validate") ? arguments.configs.empty() : !command && argc > 1 && arguments.config.empty();
   if (is_missing) {
-    return console::refuse(cli, "the experiment is missing: give FILE, or --config FILE");
+    return console::refuse(*cli, "the experiment is missing: give FILE, or --config FILE");
   }
-  return command ? command(arguments) : console::show_help(cli);
+  return command ? command(arguments) : console::show_help(*cli);
 }
 
 }  // namespace ddprun::app

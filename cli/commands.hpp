@@ -1,4 +1,4 @@
-// app: the command. One file per subcommand; the other modules do the work.
+// app: the command. The other modules do the work.
 #pragma once
 
 #include <functional>
@@ -36,8 +36,8 @@ ExitCode run(int argc, char** argv);
 int engine(const std::function<ExitCode()>& body);
 
 // Each returns the exit code, or throws Error. In the program `ddprun`, all but launch() and plugins() replace the
-// process with libexec/ddprun-engine, which has the same command line: loading LibTorch takes longer than all that ddprun
-// does. Without the engine, version() still answers.
+// process with libexec/ddprun-engine, which has the same command line: loading LibTorch takes longer than all that
+// ddprun does. Without the engine, version() still answers.
 ExitCode train(const Arguments& arguments);     // ddprun --config exp.toml
 ExitCode validate(const Arguments& arguments);  // ddprun validate exp.toml...
 ExitCode evaluate(const Arguments& arguments);  // ddprun evaluate

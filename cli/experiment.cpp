@@ -3,7 +3,6 @@
 
 #include "cli/commands.hpp"
 #include "ddprun/plugin/host.hpp"
-#include "launch/world.hpp"
 
 namespace ddprun::app {
 namespace {

@@ -8,7 +8,6 @@
 #include "base/log.hpp"
 #include "checkpoint/folder.hpp"
 #include "cli/commands.hpp"
-#include "cli/config/experiment.hpp"
 #include "cli/console/program.hpp"
 #include "cli/console/progress_bar.hpp"
 #include "cli/console/table.hpp"

@@ -17,9 +17,6 @@ if(DDPRUN_SANITIZE)
   list(APPEND DDPRUN_TEST_ENVIRONMENT UCX_TLS=^posix,cma)
 endif()
 
-# Tests are compiled more often than they are run: fast compilation counts more than fast code.
-set(DDPRUN_TEST_OPTIONS -O1)
-
 # ddprun_add_test(<module> [TORCH] SOURCES ... [USES libraries] [NEEDS targets] [LABELS ...] [TIMEOUT seconds])
 # A doctest program test_<module>; one ctest entry. It runs in the build folder and prints why it skips tests. Exit
 # status 77: all tests were skipped. TORCH: its sources begin with support/torch_test.hpp. Labels: ./run-tests --torch runs
@@ -30,9 +27,10 @@ function(ddprun_add_test module)
   add_executable(${target} ${arg_SOURCES})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE ${arg_USES} ddprun_test_support doctest::doctest ddprun_flags)
-  target_compile_options(${target} PRIVATE ${DDPRUN_TEST_OPTIONS})
   if(arg_TORCH)
     target_precompile_headers(${target} REUSE_FROM ddprun_torch_test_support)
+    # GCC instantiates all templates of Torch's precompiled headers again in each unit: 7 s.
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ${DDPRUN_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   else()
     target_precompile_headers(${target} REUSE_FROM ddprun_test_support)
   endif()

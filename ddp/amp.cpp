@@ -12,10 +12,6 @@ namespace {
 
 using torch::optim::Optimizer;
 
-train::ScaleRule rule_of(const GradScalerOptions& options) {
-  return {options.growth_factor, options.backoff_factor, options.growth_interval};
-}
-
 const GradScalerOptions& in_range(const GradScalerOptions& options) {
   const auto scale = static_cast<float>(options.init_scale);  // its type in LossScale
   if (scale > 0 && std::isfinite(scale) && options.growth_factor > 1 && std::isfinite(options.growth_factor) &&
@@ -50,8 +46,7 @@ struct GradScaler::Impl {
 };
 
 GradScaler::GradScaler(torch::Device device, const GradScalerOptions& options)
-    : impl_(std::make_unique<Impl>(
-          Impl{device, in_range(options), train::LossScale(device, {options.init_scale, 0}, rule_of(options)), {}})) {}
+    : impl_(std::make_unique<Impl>(Impl{device, in_range(options), train::LossScale(device, options), {}})) {}
 GradScaler::~GradScaler() = default;
 GradScaler::GradScaler(GradScaler&&) noexcept = default;
 GradScaler& GradScaler::operator=(GradScaler&&) noexcept = default;
@@ -135,7 +130,7 @@ void GradScaler::load_state_dict(const std::map<std::string, double>& state) {
                                      std::to_string(number(kTracker)) + ": expected a number of steps");
   }
   impl_->options = in_range(options);
-  impl_->scale = train::LossScale(impl_->device, {options.init_scale, tracker}, rule_of(options));
+  impl_->scale = train::LossScale(impl_->device, options, tracker);
   impl_->optimizers.clear();
 }
 

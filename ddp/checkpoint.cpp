@@ -154,7 +154,7 @@ std::vector<double> rates_in(const checkpoint::File& file, std::size_t groups) {
                                      " groups of parameters, and this one has " + std::to_string(groups));
   }
   std::vector<double> rates;
-  for (std::size_t i = 0; i < groups; ++i) rates.push_back(train::double_of(file, kRate + std::to_string(i)));
+  for (std::size_t i = 0; i < groups; ++i) rates.push_back(train::number_of<double>(file, kRate + std::to_string(i)));
   return rates;
 }
 

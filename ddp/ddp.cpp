@@ -182,7 +182,7 @@ class DistributedDataParallel::Impl {
     if (const auto error = ddp::error_of([&] { steps_->end(); })) log::error(error->what());
   }
 
-  bool hold(bool on) { return sync_.hold(on); }
+  bool hold(bool on) { return sync_.hooks().hold(on); }
   void log(double loss, int64_t samples) {
     if (steps_) steps_->log(loss, samples);
   }
@@ -206,7 +206,7 @@ class DistributedDataParallel::Impl {
     loop();
     bool is_last = true;
     for (; count_active(false) > 0; is_last = false) {
-      sync_.finalize_zeros();
+      sync_.reducer().finalize_zeros();
       sync_.broadcast_buffers(root_);
       if (joining_->after_backward) joining_->after_backward();
     }

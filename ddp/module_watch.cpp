@@ -19,9 +19,9 @@ namespace {
 
 using train::NamedTensor;
 
-std::string describe(const auto& form) {
+std::string describe(const torch::Tensor& form, torch::Device device) {
   std::ostringstream text;
-  text << c10::toString(form.type) << ' ' << c10::IntArrayRef(form.sizes) << " on " << form.device;
+  text << c10::toString(form.scalar_type()) << ' ' << form.sizes() << " on " << device;
   return text.str();
 }
 
@@ -82,9 +82,8 @@ class ModuleWatch::Callback {
 
 ModuleWatch::ModuleWatch(train::ModelTensors model, const std::vector<NamedTensor>& parameters)
     : model_(std::move(model)), parameters_(parameters) {
-  for (const auto& [name, tensor] : parameters) {
-    forms_.push_back({tensor.sizes().vec(), tensor.scalar_type(), tensor.device()});
-  }
+  for (const auto& [name, tensor] : parameters)
+    forms_.emplace_back(torch::empty_like(tensor, torch::kMeta), tensor.device());
   Callback::add(this);
 }
 
@@ -100,10 +99,11 @@ void ModuleWatch::require_unchanged() const {
     const NamedTensor* item = has_place ? &now[index] : find(now, known.name);
     if (item == nullptr) refuse(known.name, "was removed, frozen or tied to another one");
     if (!item->tensor.is_same(known.tensor)) refuse(known.name, "was replaced");
-    const Form& before = forms_[index];
-    const Form form{item->tensor.sizes().vec(), item->tensor.scalar_type(), item->tensor.device()};
-    if (form.sizes == before.sizes && form.type == before.type && form.device == before.device) continue;
-    refuse(known.name, "changed from " + describe(before) + " to " + describe(form));
+    const auto& [before, device] = forms_[index];
+    const torch::Tensor& form = item->tensor;
+    if (form.sizes() == before.sizes() && form.scalar_type() == before.scalar_type() && form.device() == device)
+      continue;
+    refuse(known.name, "changed from " + describe(before, device) + " to " + describe(form, form.device()));
   }
   if (now.size() == parameters_.size()) return;
   for (const NamedTensor& item : now) {

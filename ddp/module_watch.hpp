@@ -3,7 +3,7 @@
 
 #include <torch/torch.h>
 
-#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "train/tensor/parameters.hpp"
@@ -28,16 +28,12 @@ class ModuleWatch {
   void require_unchanged() const;
 
  private:
-  struct Form {
-    std::vector<int64_t> sizes;
-    torch::ScalarType type;
-    torch::Device device;
-  };
   class Callback;
 
   const train::ModelTensors model_;
   const std::vector<train::NamedTensor>& parameters_;
-  std::vector<Form> forms_;  // of the parameters, in the constructor
+  // Of the parameters, in the constructor: shape and dtype, on the device "meta", without memory; and the device.
+  std::vector<std::pair<torch::Tensor, torch::Device>> forms_;
 };
 
 }  // namespace ddprun::ddp

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <memory>
 #include <set>
-#include <sstream>
 
 #include "ddp/joined_state.hpp"
 #include "ddp/share.hpp"
@@ -36,16 +35,12 @@ std::string host_of(const launch::World& world) {
 }
 
 std::vector<Caller> exchange(const JoinedState& state, int color, int key, const std::string& call) {
-  std::ostringstream mine;
-  mine << state.job_rank << ' ' << color << ' ' << key << '\n' << host_of(state.world) << '\n' << call;
+  const auto numbers = state.ranks.gather(std::vector<int64_t>{state.job_rank, color, key});
+  const auto hosts = state.ranks.gather(host_of(state.world)), calls = state.ranks.gather(call);
   std::vector<Caller> callers;
-  for (const std::string& text : state.ranks.gather(mine.str())) {
-    Caller& caller = callers.emplace_back();
-    caller.rank = static_cast<int>(callers.size()) - 1;
-    std::istringstream(text) >> caller.job_rank >> caller.color >> caller.key;
-    std::istringstream lines(text);
-    std::string numbers;
-    std::getline(lines, numbers) && std::getline(lines, caller.host) && std::getline(lines, caller.call);
+  for (std::size_t rank = 0; rank < calls.size(); ++rank) {
+    const auto number = [&](std::size_t index) { return static_cast<int>(numbers[3 * rank + index]); };
+    callers.push_back({static_cast<int>(rank), number(0), number(1), number(2), hosts[rank], calls[rank]});
   }
   for (const Caller& caller : callers) {
     if (caller.call == callers[0].call) continue;

@@ -160,7 +160,7 @@ void ShardedOptimizer::broadcast_parameters() {
   const torch::NoGradGuard no_grad;
   for (int rank = 0; rank < group_.size(); ++rank) {
     std::vector<Tensor> small;
-    int64_t size = 0;
+    std::vector<int64_t> sizes;
     for (const auto& group : param_groups_) {
       for (const Tensor& parameter : group.params()) {
         // A frozen parameter does not change.
@@ -169,7 +169,7 @@ void ShardedOptimizer::broadcast_parameters() {
         const Tensor bytes = memory_of(parameter);
         if (bytes.numel() < kSmallBytes) {
           small.push_back(bytes);
-          size += bytes.numel();
+          sizes.push_back(bytes.numel());
         } else {
           group_.broadcast(bytes, rank);
           parameter.unsafeGetTensorImpl()->bump_version();  // autograd does not see the broadcast
@@ -177,16 +177,9 @@ void ShardedOptimizer::broadcast_parameters() {
       }
     }
     if (small.empty()) continue;
-    if (!buffer_.defined() || buffer_.numel() < size) buffer_ = torch::empty(size, small.front().options());
-    std::vector<Tensor> slices;
-    int64_t offset = 0;
-    for (const Tensor& bytes : small) {
-      slices.push_back(buffer_.narrow(0, offset, bytes.numel()));
-      offset += bytes.numel();
-    }
-    if (rank == group_.rank()) at::_foreach_copy_(slices, small);
-    group_.broadcast(buffer_.narrow(0, 0, size), rank);
-    if (rank != group_.rank()) at::_foreach_copy_(small, slices);
+    const Tensor all = torch::cat(small);
+    group_.broadcast(all, rank);
+    if (rank != group_.rank()) at::_foreach_copy_(small, all.split_with_sizes(sizes));
   }
 }
 

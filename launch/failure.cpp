@@ -6,7 +6,6 @@
 
 #include "base/file.hpp"
 #include "base/log.hpp"
-#include "ddprun/error.hpp"
 #include "launch/job_folder.hpp"
 #include "launch/net/bytes.hpp"
 #include "launch/rendezvous.hpp"

@@ -15,19 +15,19 @@ namespace ddprun::launch {
 struct RankEnd {
   int rank = 0;
   int pid = 0;
-  std::string host;
+  std::string host{};
   std::chrono::nanoseconds time{};  // when the launcher noticed; CLOCK_MONOTONIC
   int signal = 0;                   // the signal that killed it, otherwise 0
   int exit_code = 0;
   bool killed_by_launcher = false;
-  bool stopped = false;            // it was under SIGSTOP for too long
-  bool hung = false;               // it had been named as a rank that hangs, and did not move any more
-  std::optional<Failure> failure;  // what the rank itself reported
-  Progress progress;               // its last progress
-  std::string crash;               // signal: where the rank was, as it reported itself; often ""
-  bool memory_limit = false;       // the kernel killed a process of this job at its memory limit
-  int lost = 0;                    // the number of ranks, from `rank`, of a node that was lost; otherwise 0
-  bool silent = false;             // lost: nothing came from there any more; otherwise its connection has ended
+  bool stopped = false;              // it was under SIGSTOP for too long
+  bool hung = false;                 // it had been named as a rank that hangs, and did not move any more
+  std::optional<Failure> failure{};  // what the rank itself reported
+  Progress progress{};               // its last progress
+  std::string crash{};               // signal: where the rank was, as it reported itself; often ""
+  bool memory_limit = false;         // the kernel killed a process of this job at its memory limit
+  int lost = 0;                      // the number of ranks, from `rank`, of a node that was lost; otherwise 0
+  bool silent = false;               // lost: nothing came from there any more; otherwise its connection has ended
 };
 
 // The first cause among `ends`, or null if no rank failed. First come deaths by a signal that the launcher did not

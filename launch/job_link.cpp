@@ -235,20 +235,12 @@ void JobLink::lose(std::size_t which, bool silent) {
 
 // All ranks of a node.
 RankEnd JobLink::ranks_of(std::size_t node) const {
-  RankEnd all;
-  all.rank = first_rank(node);
-  all.lost = nodes_[node].nproc;
-  all.host = nodes_[node].host;
-  all.time = this_time();
-  return all;
+  const NodeInfo& info = nodes_[node];
+  return {.rank = first_rank(node), .host = info.host, .time = this_time(), .lost = info.nproc};
 }
 
 int JobLink::nodes_left() const {
   return static_cast<int>(std::ranges::count(states_, false, &Node::lost));
-}
-
-void JobLink::note_failure() {
-  if (!failing_since_) failing_since_ = Clock::now();
 }
 
 bool JobLink::have_ended() const {
@@ -274,12 +266,9 @@ std::vector<std::string> JobLink::watch(const std::vector<Progress>& own, millis
     send(ByteWriter().number(Request::report).text(writer.bytes()));
     return {};
   }
-  std::vector<RankProgress> ranks;
-  for (const Progress& progress : own) ranks.push_back({static_cast<int>(ranks.size()), nodes_[0].host, progress});
-  const auto others = progress();
-  ranks.insert(ranks.end(), others.begin(), others.end());
+  states_[0].progress = own;
   std::vector<std::string> lines;
-  for (StallWatch::Line& line : stalls_.check(ranks, now)) {
+  for (StallWatch::Line& line : stalls_.check(progress(), now)) {
     lines.push_back(std::move(line.text));
     if (!line.stuck) continue;
     stuck_.push_back(line.stuck->rank);
@@ -330,14 +319,13 @@ void JobLink::announce_ends(const std::vector<RankEnd>& ends) {
 }
 
 RankEnd JobLink::own_end(const Error& error) const {
-  RankEnd end;
-  end.rank = first_rank();
-  end.pid = ::getpid();
-  end.host = nodes_[node_].host;
-  end.time = this_time();
-  end.exit_code = static_cast<int>(error.code());
-  end.failure = Failure{end.rank, error.code(), end.time, error.what()};
-  return end;
+  const Failure failure{first_rank(), error.code(), this_time(), error.what()};
+  return {.rank = failure.rank,
+          .pid = ::getpid(),
+          .host = nodes_[node_].host,
+          .time = failure.time,
+          .exit_code = static_cast<int>(error.code()),
+          .failure = failure};
 }
 
 void JobLink::fail(const Error& error) {

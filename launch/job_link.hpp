@@ -55,8 +55,6 @@ class JobLink {
   JobLink(const StoreAddress& address, int node, int nodes, NodeInfo info, std::chrono::milliseconds timeout,
           bool survives = false);
   ~JobLink();  // ends the connection without a failure: the other nodes do not see a lost node
-  JobLink(const JobLink&) = delete;
-  JobLink& operator=(const JobLink&) = delete;
 
   const std::vector<NodeInfo>& nodes() const { return nodes_; }
   int first_rank() const { return first_rank(node_); }
@@ -95,7 +93,7 @@ class JobLink {
   // Takes the progress of this node's ranks, by local rank; empty if none trains. On node 0, every `interval`: returns
   // lines that name the ranks of all nodes for which others wait. Other nodes report it to node 0 once a second.
   std::vector<std::string> watch(const std::vector<Progress>& own, std::chrono::milliseconds interval);
-  // On node 0: the last reported progress of the other nodes' ranks. Empty on other nodes.
+  // On node 0: the last reported progress of the ranks, its own from the last watch(). Empty on other nodes.
   std::vector<RankProgress> progress() const;
   // The ranks that were named since the last call because they hang. Each node shows the stacks of its own.
   std::vector<int> take_stuck() { return std::exchange(stuck_, {}); }
@@ -126,7 +124,7 @@ class JobLink {
   void read(std::size_t from, const std::string& text);
   RankEnd ranks_of(std::size_t node) const;
   void lose(std::size_t node, bool silent);
-  void note_failure();
+  void note_failure() { failing_since_ = failing_since_.value_or(Clock::now()); }
 
   const std::size_t node_ = 0;
   const bool survives_ = false;
@@ -134,7 +132,7 @@ class JobLink {
   int starts_ = 0;
   bool is_back_ = false;
   std::vector<NodeInfo> nodes_;
-  std::vector<Node> states_;          // by node rank; of this node only `ended` is used
+  std::vector<Node> states_;          // by node rank; of this node only `ended`, and `progress` on node 0
   Clock::time_point last_message_{};  // the server's last message
   Clock::time_point last_poll_{};     // the last call of receive()
   Clock::time_point next_ping_{};

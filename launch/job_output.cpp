@@ -76,11 +76,11 @@ bool Screen::write_chunk(std::size_t most) {
   return true;
 }
 
-JobOutput::JobOutput(int first, int ranks, const std::string& log_dir)
-    : first_(first), unfinished_(static_cast<std::size_t>(ranks)) {
+JobOutput::JobOutput(int first, int ranks, const std::string& log_dir) : first_(first) {
   for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
     if (screens_.empty() || !same_file(STDOUT_FILENO, fd)) screens_.emplace_back(fd, ::isatty(fd) == 1);
   }
+  for (int rank = 0; rank < ranks; ++rank) lines_.push_back({Line{screens_.front()}, Line{screens_.back()}});
   if (log_dir.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(log_dir, error);
@@ -93,52 +93,48 @@ JobOutput::JobOutput(int first, int ranks, const std::string& log_dir)
 }
 
 bool JobOutput::read(int rank, Child& child) {
-  const bool out = read(rank, Stream::out, child.out), err = read(rank, Stream::err, child.err);
+  auto& [of_out, of_err] = lines_[static_cast<std::size_t>(rank)];
+  const bool out = read(rank, of_out, child.out), err = read(rank, of_err, child.err);
   return out || err;
 }
 
-bool JobOutput::read(int rank, Stream stream, UniqueFd& pipe) {
+bool JobOutput::read(int rank, Line& line, UniqueFd& pipe) {
   if (!pipe) return false;
   std::array<char, 65536> buffer;
   const ssize_t got = ::read(pipe.get(), buffer.data(), buffer.size());
-  if (got > 0) add_bytes(rank, stream, {buffer.data(), static_cast<std::size_t>(got)});
   if (got == 0) pipe.reset();
-  return got > 0;
+  if (got <= 0) return false;
+  std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
+  log(rank, bytes);
+  for (std::size_t end; (end = bytes.find('\n')) != std::string_view::npos; bytes.remove_prefix(end + 1)) {
+    line.text += bytes.substr(0, end);
+    print_line(rank, line);
+  }
+  line.text += bytes;
+  const bool redrawn = first_ + rank == 0 && bytes.find('\r') != std::string_view::npos;
+  if (redrawn || line.text.size() >= kLongestLine) print_part(rank, line);
+  return true;
 }
 
 void JobOutput::finish(int rank) {
-  print_part(rank, Stream::out);
-  print_part(rank, Stream::err);
-}
-
-void JobOutput::add_bytes(int rank, Stream stream, std::string_view bytes) {
-  log(rank, bytes);
-  std::string& line = unfinished(rank, stream);
-  for (std::size_t end; (end = bytes.find('\n')) != std::string_view::npos; bytes.remove_prefix(end + 1)) {
-    line += bytes.substr(0, end);
-    print_line(rank, stream);
-  }
-  line += bytes;
-  const bool redrawn = first_ + rank == 0 && bytes.find('\r') != std::string_view::npos;
-  if (redrawn || line.size() >= kLongestLine) print_part(rank, stream);
+  for (Line& line : lines_[static_cast<std::size_t>(rank)]) print_part(rank, line);
 }
 
 // Of a line that another rank than 0 redrew with carriage returns, only the last state is printed.
-void JobOutput::print_line(int rank, Stream stream) {
-  const std::string line = std::exchange(unfinished(rank, stream), {});
-  if (first_ + rank == 0) return screen(stream).line(line, true);
-  std::string_view text = line;
+void JobOutput::print_line(int rank, Line& line) {
+  const std::string whole = std::exchange(line.text, {});
+  if (first_ + rank == 0) return line.screen.line(whole, true);
+  std::string_view text = whole;
   if (text.ends_with('\r')) text.remove_suffix(1);
   text.remove_prefix(text.rfind('\r') + 1);
-  screen(stream).line("[rank" + std::to_string(first_ + rank) + "] " + std::string(text));
+  line.screen.line("[rank" + std::to_string(first_ + rank) + "] " + std::string(text));
 }
 
-void JobOutput::print_part(int rank, Stream stream) {
-  std::string& line = unfinished(rank, stream);
-  if (line.empty()) return;
-  if (first_ + rank != 0) return print_line(rank, stream);
-  screen(stream).part(line);
-  line.clear();
+void JobOutput::print_part(int rank, Line& line) {
+  if (line.text.empty()) return;
+  if (first_ + rank != 0) return print_line(rank, line);
+  line.screen.part(line.text);
+  line.text.clear();
 }
 
 bool JobOutput::full() const {

@@ -49,8 +49,6 @@ class Screen {
   bool redrawn_ = false;     // and that line has carriage returns
 };
 
-enum class Stream { out, err };
-
 // Lines of rank 0 pass unchanged; those of other ranks get the prefix "[rank1] ". Single-threaded.
 class JobOutput {
  public:
@@ -63,7 +61,7 @@ class JobOutput {
   void finish(int rank);  // its end: prints unfinished lines
 
   // A line of the launcher itself, on stderr.
-  void print(std::string_view text) { screen(Stream::err).line(text); }
+  void print(std::string_view text) { screens_.back().line(text); }
 
   bool full() const;  // read no more output for now
   // For a poll loop: adds the descriptors on which something is waiting to be written.
@@ -78,19 +76,18 @@ class JobOutput {
   std::string lost() const;
 
  private:
-  Screen& screen(Stream stream) { return stream == Stream::out ? screens_.front() : screens_.back(); }
-  std::string& unfinished(int rank, Stream stream) {
-    return unfinished_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(stream)];
-  }
-  bool read(int rank, Stream stream, UniqueFd& pipe);
-  void add_bytes(int rank, Stream stream, std::string_view bytes);
-  void print_line(int rank, Stream stream);
-  void print_part(int rank, Stream stream);
+  struct Line {  // of a stream of a rank; it has no end yet
+    Screen& screen;
+    std::string text = {};
+  };
+  bool read(int rank, Line& line, UniqueFd& pipe);
+  void print_line(int rank, Line& line);
+  void print_part(int rank, Line& line);
   void log(int rank, std::string_view bytes);
 
   const int first_;
   std::deque<Screen> screens_;  // one if stdout and stderr are the same file, so that the order of lines is kept
-  std::vector<std::array<std::string, 2>> unfinished_;  // the lines that have no end yet, by rank and stream
+  std::vector<std::array<Line, 2>> lines_;  // by rank: of stdout and stderr
   std::vector<UniqueFd> logs_;
   bool warned_ = false;
 };

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -31,11 +30,6 @@ Progress unpack(uint64_t word) {
 }
 
 }  // namespace
-
-struct alignas(64) ProgressTable::Slot {  // a cache line per rank, because they write often
-  std::atomic<uint64_t> word;
-  std::atomic<int64_t> own_us;
-};
 
 std::string text(const Progress& progress) {
   std::string text = progress.step > 0 ? "step " + std::to_string(progress.step) + " " : "";
@@ -69,21 +63,10 @@ void ProgressTable::set(int rank, Progress progress) {
   slots_[rank].word.store(pack(progress), std::memory_order_relaxed);
 }
 
-void ProgressTable::set_own_us(int rank, int64_t microseconds) {
-  slots_[rank].own_us.store(microseconds, std::memory_order_relaxed);
-}
-
 Progress ProgressTable::get(int rank) const {
   Progress progress = unpack(slots_[rank].word.load(std::memory_order_relaxed));
   progress.own_us = slots_[rank].own_us.load(std::memory_order_relaxed);
   return progress;
-}
-
-void ProgressTable::request_stop() {
-  slots_[size_].word.store(1, std::memory_order_relaxed);
-}
-bool ProgressTable::stop_requested() const {
-  return slots_[size_].word.load(std::memory_order_relaxed) != 0;
 }
 
 }  // namespace ddprun::launch

@@ -2,6 +2,7 @@
 // step, phase and bucket of a rank that died, and requests the ranks to stop.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -34,16 +35,19 @@ class ProgressTable {
 
   // Does not change own_us.
   void set(int rank, Progress progress);
-  void set_own_us(int rank, int64_t microseconds);
+  void set_own_us(int rank, int64_t us) { slots_[rank].own_us.store(us, std::memory_order_relaxed); }
   Progress get(int rank) const;
 
   // Requests all ranks of the job to stop and save. The ranks agree on the last step (train/loop/agreement.hpp). A rank
   // that has agreed to stop also calls it, so that the launcher knows.
-  void request_stop();
-  bool stop_requested() const;
+  void request_stop() { slots_[size_].word.store(1, std::memory_order_relaxed); }
+  bool stop_requested() const { return slots_[size_].word.load(std::memory_order_relaxed) != 0; }
 
  private:
-  struct Slot;
+  struct alignas(64) Slot {  // a cache line per rank, because they write often
+    std::atomic<uint64_t> word;
+    std::atomic<int64_t> own_us;
+  };
 
   const int size_;
   Slot* slots_ = nullptr;  // one per rank, then one for the request to stop

@@ -11,15 +11,12 @@
 #include "base/subprocess.hpp"
 #include "base/text.hpp"
 #include "launch/failure.hpp"
-#include "launch/job_folder.hpp"
 #include "launch/net/address.hpp"
 #include "launch/rendezvous.hpp"
 #include "launch/signals.hpp"
 
 namespace ddprun::launch {
 namespace {
-
-constexpr std::chrono::milliseconds kStoppedLimit{2000};  // for a rank under SIGSTOP
 
 std::vector<std::string> environment_of(const Job& job, const JobLink& link, int local, const std::string& folder) {
   const Nodes& nodes = job.nodes;
@@ -34,13 +31,14 @@ std::vector<std::string> environment_of(const Job& job, const JobLink& link, int
     add(names + "LOCAL_WORLD_SIZE", std::to_string(job.nproc));
   }
   if (job.torchrun_variables) {
-    add("MASTER_ADDR", nodes.master_addr);
+    add("MASTER_ADDR", nodes.master.host);
     add("MASTER_PORT", std::to_string(link.nodes().front().program_port));
     add("GROUP_RANK", std::to_string(nodes.rank));
     add("GROUP_WORLD_SIZE", std::to_string(nodes.count));
   }
-  if (nodes.count > 1) add("DDPRUN_STORE", nodes.master_addr + ":" + std::to_string(nodes.master_port));
-  if (nodes.secret == kKnownSecret) add("DDPRUN_SECRET", to_hex(kKnownSecret));  // any other one is there already
+  if (nodes.count > 1) add("DDPRUN_STORE", nodes.master.host + ":" + std::to_string(nodes.master.port));
+  if (nodes.master.secret == kKnownSecret)
+    add("DDPRUN_SECRET", to_hex(kKnownSecret));  // any other one is there already
   add("DDPRUN_JOB_DIR", folder);
   if (const int columns = columns_of(STDERR_FILENO); columns > 0) add("DDPRUN_TTY", std::to_string(columns));
   return environment_with(added);
@@ -70,9 +68,10 @@ int64_t oom_kills(const std::string& cgroup, const std::string& mount) {
   return 0;
 }
 
-RankProcesses::RankProcesses(const Job& job, const JobLink& link)
+RankProcesses::RankProcesses(const Job& job, JobLink& link, JobOutput& output)
     : job_(job),
       link_(link),
+      output_(output),
       first_(link.first_rank()),
       table_(folder_.path(), job.nproc),
       guardian_(folder_.path()),
@@ -102,10 +101,6 @@ bool RankProcesses::may_replace() const {
   return replaced_ < job_.max_restarts && stop_signal_ == 0 && !failed_ && !killed_at_ && !leaves_;
 }
 
-bool RankProcesses::Rank::stopped_too_long() const {
-  return stopped && Clock::now() - *stopped >= kStoppedLimit;
-}
-
 bool RankProcesses::poll() {
   for (Rank& rank : ranks_) {
     begun_ = begun_ || joining_ > 0 || table_.get(rank.number - first_).step > 0;
@@ -118,7 +113,7 @@ bool RankProcesses::poll() {
     }
     if (!rank.joining.empty() && folder_store(folder_.path())->get(rank.joining, {})) {
       rank.joining.clear();
-      changes_.push_back({who(rank), true});
+      link_.announce(MemberChange{who(rank), true});
     }
     if (!rank.end) poll_rank(rank);
     if (rank.end || !rank.stopped_too_long()) continue;
@@ -135,10 +130,9 @@ void RankProcesses::poll_rank(Rank& rank) {
     rank.stopped.reset();
     if (info.si_code == CLD_STOPPED) {
       rank.stopped = Clock::now();
-      lines_.push_back("rank " + std::to_string(rank.number) + " (pid " + std::to_string(id) +
-                       ") is stopped by a signal; " +
-                       (job_.nodes.survives() ? "it is killed in " : "the job ends in ") +
-                       std::to_string(kStoppedLimit.count() / 1000) + " s if it is not continued (SIGCONT)");
+      output_.print("ddprun: rank " + std::to_string(rank.number) + " (pid " + std::to_string(id) +
+                    ") is stopped by a signal; " + (job_.nodes.survives() ? "it is killed in " : "the job ends in ") +
+                    std::to_string(kStoppedLimit.count() / 1000) + " s if it is not continued (SIGCONT)");
     }
     info = {};
   }
@@ -152,7 +146,7 @@ void RankProcesses::reap(Rank& rank) {
   const bool has_failed = first_cause({*rank.end}) != nullptr;
   failed_ = failed_ || (has_failed && !survive(rank));
   // One that wants to meet the others goes on alone.
-  if (!has_failed && job_.nodes.survives()) changes_.push_back({*rank.end});
+  if (!has_failed && job_.nodes.survives()) link_.announce(MemberChange{*rank.end});
 }
 
 // Whether the others may go on without this rank, which has failed.
@@ -160,10 +154,10 @@ bool RankProcesses::survive(Rank& rank) {
   const RankEnd& end = *rank.end;
   if (!job_.nodes.survives() || killed_at_) return false;
   if (!rank.joining.empty()) {  // the others do not wait for it
-    lines_.push_back(describe(end));
+    output_.print("ddprun: " + describe(end));
   } else {
     if (end.signal == 0 || end.failure || !has_begun()) return false;
-    changes_.push_back({end});
+    link_.announce(MemberChange{end});
   }
   return rank.survived = true;
 }
@@ -204,12 +198,7 @@ int RankProcesses::wait_for(const Rank& rank) const {
 }
 
 RankEnd RankProcesses::who(const Rank& rank) {
-  RankEnd end;
-  end.rank = rank.number;
-  end.pid = rank.child.pid;
-  end.host = host_name();
-  end.time = Clock::now().time_since_epoch();
-  return end;
+  return {.rank = rank.number, .pid = rank.child.pid, .host = host_name(), .time = Clock::now().time_since_epoch()};
 }
 
 RankEnd RankProcesses::end_of(const Rank& rank, int status) const {

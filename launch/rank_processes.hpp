@@ -5,14 +5,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "launch/child.hpp"
 #include "launch/first_cause.hpp"
-#include "launch/guardian.hpp"
 #include "launch/job_folder.hpp"
 #include "launch/job_link.hpp"
+#include "launch/job_output.hpp"
 #include "launch/progress.hpp"
 #include "launch/supervisor.hpp"
 
@@ -29,11 +28,9 @@ class RankProcesses {
 
   // Starts the job's processes on this node, with a new job folder, progress table and guardian. If one cannot be
   // started, ends the others and throws Error(failure). `job` and `link` must outlive it.
-  RankProcesses(const Job& job, const JobLink& link);
+  RankProcesses(const Job& job, JobLink& link, JobOutput& output);
   // Kills the processes that still run.
   ~RankProcesses();
-  RankProcesses(const RankProcesses&) = delete;
-  RankProcesses& operator=(const RankProcesses&) = delete;
 
   const std::string& folder() const { return folder_.path(); }  // the job folder
   std::size_t live() const;                                     // with those that are to be started again
@@ -46,12 +43,6 @@ class RankProcesses {
   // Updates the state of the ranks: exits, stops, reports. Replaces those that are survived. Returns whether any rank
   // has failed so far, or was under SIGSTOP for too long.
   bool poll();
-
-  // One text for each rank that was stopped since the last call:
-  // "rank 1 (pid 4711) is stopped by a signal; the job ends in 2 s if it is not continued (SIGCONT)"
-  std::vector<std::string> take_lines() { return std::exchange(lines_, {}); }
-  // In a job that survives deaths: since the last call.
-  std::vector<MemberChange> take_changes() { return std::exchange(changes_, {}); }
 
   // The progress of each process. For one that does not train: that of another, so that nobody seems to wait for it.
   // Empty if none trains any more.
@@ -74,6 +65,8 @@ class RankProcesses {
   std::vector<RankEnd> ends() const;
 
  private:
+  static constexpr std::chrono::milliseconds kStoppedLimit{2000};  // for a rank under SIGSTOP
+
   struct Rank {
     int number;
     Child child;
@@ -84,8 +77,7 @@ class RankProcesses {
 
     bool trains() const { return !end && joining.empty(); }
     bool is_out() const { return survived || !joining.empty(); }
-
-    bool stopped_too_long() const;
+    bool stopped_too_long() const { return stopped && Clock::now() - *stopped >= kStoppedLimit; }
   };
 
   bool may_replace() const;
@@ -98,7 +90,8 @@ class RankProcesses {
   RankEnd end_of(const Rank& rank, int status) const;
 
   const Job& job_;
-  const JobLink& link_;
+  JobLink& link_;
+  JobOutput& output_;
   const int first_;
   const JobFolder folder_;
   ProgressTable table_;
@@ -109,8 +102,6 @@ class RankProcesses {
   bool begun_ = false, leaves_ = false;
   bool failed_ = false;
   int stop_signal_ = 0;
-  std::vector<std::string> lines_;
-  std::vector<MemberChange> changes_;
   std::optional<Clock::time_point> killed_at_;
 };
 

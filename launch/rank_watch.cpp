@@ -29,17 +29,13 @@ RankWatch::RankWatch(const StoreAddress& server, const World& world, millisecond
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 RankWatch::~RankWatch() {
-  {
-    const std::lock_guard lock(mutex_);
-    quit_ = true;
-    if (!has_ended_) link_.disconnect();
-  }
-  thread_.join();
+  const std::lock_guard lock(mutex_);
+  if (!has_ended_) link_.disconnect();
 }
 
 void RankWatch::finish() {
@@ -56,10 +52,10 @@ void RankWatch::announce(std::unique_lock<std::mutex>& lock, const std::vector<R
   changed_.wait_for(lock, kUntilKnown, [this] { return link_.has_announced_ends() || !link_.connected(); });
 }
 
-void RankWatch::run() {
+void RankWatch::run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   // The server is gone with rank 0: no more events come, but this thread may still have to end the rank.
-  while (!quit_ && (link_.connected() || (link_.failing() && !has_ended_))) {
+  while (!stop.stop_requested() && (link_.connected() || (link_.failing() && !has_ended_))) {
     turn(Clock::now());
     pollfd entry{link_.fd(), POLLIN, 0};
     lock.unlock();
@@ -123,10 +119,7 @@ std::vector<RankEnd> RankWatch::ends_with(const RankEnd& own) const {
   for (const RankProgress& rank : link_.progress()) {
     const auto is_it = [&](const RankEnd& end) { return end.rank == rank.rank; };
     if (std::any_of(ends.begin(), ends.end(), is_it)) continue;
-    RankEnd running;
-    running.rank = rank.rank;
-    running.progress = rank.progress;
-    ends.push_back(running);
+    ends.push_back({.rank = rank.rank, .progress = rank.progress});
   }
   return ends;
 }

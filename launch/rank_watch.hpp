@@ -35,8 +35,6 @@ class RankWatch {
   RankWatch(const StoreAddress& server, const World& world, std::chrono::milliseconds timeout, Stuck stuck);
   // Without finish(), the other ranks see a lost rank.
   ~RankWatch();
-  RankWatch(const RankWatch&) = delete;
-  RankWatch& operator=(const RankWatch&) = delete;
 
   // The rank sets its progress here, at its local rank.
   ProgressTable& progress() { return table_; }
@@ -54,7 +52,7 @@ class RankWatch {
   static constexpr std::chrono::milliseconds kGrace{2000};
 
  private:
-  void run();
+  void run(const std::stop_token& stop);
   void turn(Clock::time_point now);
   void watch_progress();
   void announce(std::unique_lock<std::mutex>& lock, const std::vector<RankEnd>& ends);
@@ -70,8 +68,7 @@ class RankWatch {
   JobLink link_;
   std::future<void> printed_;  // the last lines about stalls
   bool has_ended_ = false;     // finish() or failed() was called
-  bool quit_ = false;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace ddprun::launch

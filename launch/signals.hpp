@@ -20,8 +20,6 @@ class Signals {
  public:
   explicit Signals(std::initializer_list<int> more = {});  // throws Error(failure)
   ~Signals();
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
 
   int fd() const { return fd_.get(); }
   std::optional<int> next();  // the next received signal; never waits
@@ -70,8 +68,6 @@ class Usr2Thread {
  public:
   explicit Usr2Thread(std::function<void(int value)> handle);
   ~Usr2Thread();
-  Usr2Thread(const Usr2Thread&) = delete;
-  Usr2Thread& operator=(const Usr2Thread&) = delete;
 
  private:
   std::jthread thread_;

@@ -57,7 +57,7 @@ class Supervisor {
     {
       Signals signals({SIGUSR2});
       // If the launcher itself fails (no descriptor, no memory), the destructor of `ranks` ends them.
-      RankProcesses ranks(job_, link_);
+      RankProcesses ranks(job_, link_, output_);
       job_.forked = nullptr;  // the launcher must not keep the memory of what the ranks have inherited
       ranks_ = &ranks;
       if (job_.nodes.survives() && job_.nodes.rank == 0) {
@@ -65,10 +65,7 @@ class Supervisor {
       }
       while (ranks.live() > 0) turn(signals);
       drain();
-      if (leaves_) {
-        change_members();  // the last of this node
-        link_.disconnect();
-      }
+      if (leaves_) link_.disconnect();
       wait_for_nodes(signals);
       verdict = judge();
       broken_off = verdict.code != ExitCode::ok && (!verdict.stopped || ranks.killed());
@@ -78,21 +75,19 @@ class Supervisor {
     if (broken_off && job_.advice && !(job_.max_restarts > 0 && verdict.may_restart())) {
       if (const std::string advice = job_.advice(); !advice.empty()) output_.print(advice);
     }
-    if (!verdict.text.empty()) output_.print(verdict.text);
     output_.flush();
     if (const std::string lost = output_.lost(); verdict.code == ExitCode::ok && !lost.empty()) {
       verdict = {ExitCode::failure, "ddprun: failed: cannot write the output to " + lost};
-      output_.print(verdict.text);
-      output_.flush();
     }
+    if (!verdict.text.empty()) output_.print(verdict.text);
+    output_.flush();
     return verdict;
   }
 
  private:
   std::unique_ptr<Store> store() const {
     const Nodes& nodes = job_.nodes;
-    if (nodes.count == 1) return folder_store(ranks_->folder());
-    return net_store({nodes.master_addr, nodes.master_port, nodes.secret}, nodes.timeout);
+    return nodes.count == 1 ? folder_store(ranks_->folder()) : net_store(nodes.master, nodes.timeout);
   }
 
   // After the ranks of this node have ended: the first cause may be on another one.
@@ -133,19 +128,14 @@ class Supervisor {
       if (*signal != SIGCHLD && *signal != SIGUSR2) on_stop_signal(*signal);
     }
     if (ranks_->poll()) begin_to_fail();
-    for (const std::string& line : ranks_->take_lines()) output_.print("ddprun: " + line);
     if (job_.nodes.survives()) change_members();
     watch_progress();
-    if (kill_at_ && Clock::now() >= *kill_at_) {
-      if (!ranks_->killed()) grace_ended_ = in_grace_;
-      ranks_->kill();
-    }
+    if (kill_at_ && Clock::now() >= *kill_at_) ranks_->kill();
     output_.write_some();
   }
 
   // In a job that survives deaths.
   void change_members() {
-    for (const MemberChange& change : ranks_->take_changes()) link_.announce(change);
     for (const MemberChange& change : link_.take_changes()) {
       const News news = members_->apply(change, ranks_->has_begun());
       if (!news.line.empty()) link_.announce(news);
@@ -190,8 +180,9 @@ class Supervisor {
 
   void on_stop_signal(int signal) {
     if (stop_signal_ != 0) {
-      if (signal != SIGUSR1) ranks_->kill();
-      return;
+      if (signal == SIGUSR1) return;
+      in_grace_ = in_grace_ && ranks_->killed();
+      return ranks_->kill();
     }
     if (signal != SIGINT && may_leave()) return leave();
     stop(signal == SIGINT ? SIGINT : SIGTERM);
@@ -204,16 +195,14 @@ class Supervisor {
     if (members_) members_->stop_waiting();
     ranks_->expect_stop_by(stop_signal_);
     if (failing_) return;
+    // Before the first step no rank has a result yet that should be saved.
+    if (!job_.torchrun_variables && !ranks_->has_begun()) return ranks_->kill();
     kill_at_ = Clock::now() + job_.grace;
     in_grace_ = true;
     if (job_.torchrun_variables) {
       ranks_->send(stop_signal_);
       output_.print(std::string("ddprun: stopping: the ranks get SIG") + ::sigabbrev_np(stop_signal_) + ", and have " +
                     grace_text() + " to end (a second signal ends them at once)");
-      return;
-    }
-    if (!ranks_->has_begun()) {
-      ranks_->kill();  // no rank has a result yet that should be saved
       return;
     }
     ranks_->table().request_stop();
@@ -272,7 +261,7 @@ class Supervisor {
   std::string stop_text() const {
     const std::string what = stop_signal_ == SIGINT ? "ddprun: interrupted" : "ddprun: terminated";
     if (!ranks_->killed()) return what + "; all ranks stopped";
-    if (!grace_ended_) return what + "; the ranks were killed";
+    if (!in_grace_) return what + "; the ranks were killed";
     return what + "; the ranks were killed, as some had not ended after " + grace_text() +
            (job_.torchrun_variables ? " (--grace)" : " (launch.grace)");
   }
@@ -288,17 +277,15 @@ class Supervisor {
   bool leaves_ = false;
   int stop_signal_ = 0;
   std::optional<Clock::time_point> kill_at_;  // the end of the grace period, or of kCollect
-  bool in_grace_ = false;                     // kill_at_ is the end of the grace period
-  bool grace_ended_ = false;                  // before all ranks had
+  bool in_grace_ = false;                     // only the end of the grace period kills the ranks
 };
 
 std::unique_ptr<JobLink> join_nodes(const Job& job) {
   const Nodes& nodes = job.nodes;
   NodeInfo info{host_name(), job.nproc};
-  if (job.torchrun_variables && nodes.rank == 0) info.program_port = free_port(nodes.master_addr);
+  if (job.torchrun_variables && nodes.rank == 0) info.program_port = free_port(nodes.master.host);
   if (nodes.count == 1) return std::make_unique<JobLink>(std::move(info));
-  return std::make_unique<JobLink>(StoreAddress{nodes.master_addr, nodes.master_port, nodes.secret}, nodes.rank,
-                                   nodes.count, info, nodes.timeout, nodes.survives());
+  return std::make_unique<JobLink>(nodes.master, nodes.rank, nodes.count, info, nodes.timeout, nodes.survives());
 }
 
 }  // namespace
@@ -306,12 +293,8 @@ std::unique_ptr<JobLink> join_nodes(const Job& job) {
 ExitCode supervise(Job job) {
   if (job.nproc < 1) throw Error(ExitCode::usage, "launch.nproc must be at least 1");
   ::signal(SIGPIPE, SIG_IGN);  // for good: the last lines are written after Signals has ended
-  const bool several = job.nodes.count > 1;
   std::unique_ptr<StoreServer> server;
-  if (several && job.nodes.rank == 0) {
-    server = std::make_unique<StoreServer>(listening_addresses(job.nodes.master_addr, job.nodes.secret.empty()),
-                                           job.nodes.master_port, job.nodes.secret, job.nodes.survives());
-  }
+  if (job.nodes.count > 1 && job.nodes.rank == 0) server = store_server(job.nodes.master, job.nodes.survives());
   for (int restart = 0;; ++restart) {
     const auto link = join_nodes(job);
     restart = std::max(restart, link->starts());  // this launcher may have come later, for a node that was lost

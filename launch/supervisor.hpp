@@ -17,9 +17,8 @@ struct Nodes {
   int count = 1;
   int least = 0;  // so many nodes must be left for the job to survive the death of ranks and nodes; 0: it ends
   int rank = 0;   // of this node
-  std::string master_addr = "127.0.0.1";  // of node 0: a name or an address that all nodes can reach
-  int master_port = 0;
-  Secret secret;                             // of required_secret(), the same on all nodes
+  // Of node 0: a name or an address that all nodes can reach, and the secret of required_secret().
+  StoreAddress master{"127.0.0.1", 0, {}};
   std::chrono::milliseconds timeout{30000};  // until all nodes are there, or `least` again
 
   bool survives() const { return least > 0; }

@@ -42,8 +42,7 @@ std::unique_ptr<Store> join(World& world, c10d::TCPStore& agent, const std::stri
   constexpr milliseconds kPause{20}, kMostPatience{8000};
   for (milliseconds patience{250};; patience = std::min(2 * patience, kMostPatience)) {
     agent.setTimeout(until(deadline));
-    const std::vector<uint8_t> bytes = agent.get(key);  // waits until it is written
-    std::istringstream text(std::string(bytes.begin(), bytes.end()));
+    std::istringstream text(agent.get_to_str(key));  // waits until it is written
     std::string secret;
     text >> world.server.port >> secret;
     world.server.secret = from_hex(secret, "the secret in torchrun's store");
@@ -68,8 +67,7 @@ std::unique_ptr<Store> open_through_agent(World& world, milliseconds timeout) {
   try {
     c10d::TCPStore agent = connect(world, timeout);
     if (hosted == nullptr) return join(world, agent, key, deadline);
-    const std::string text = std::to_string(world.server.port) + " " + to_hex(world.server.secret);
-    agent.set(key, std::vector<uint8_t>(text.begin(), text.end()));
+    agent.c10d::Store::set(key, std::to_string(world.server.port) + " " + to_hex(world.server.secret));
     return hosted;
   } catch (const std::exception& error) {
     const std::string text = error.what();  // c10's stack trace begins after the first line break

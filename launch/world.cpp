@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
-#include <string_view>
 #include <tuple>
 
 #include "base/log.hpp"

@@ -70,6 +70,9 @@ struct Check {
              "needs data.validation, the part of the training set to evaluate on, such as 0.1");
       refuse(!metric.empty() && !metric.starts_with("train.") && !e.train.evaluate, {key, "train.evaluate"},
              "needs train.evaluate = true; or use \"train.loss\"");
+      refuse(ddp && e.strategy.virtual_ranks > 0 && metric == "train.loss", {key, "strategy.virtual_ranks"},
+             "depends in its last digits on the number of ranks, so virtual ranks cannot decide by it; use "
+             "\"validation.loss\" or \"test.loss\"");
     }
   }
 
@@ -98,12 +101,6 @@ struct Check {
            "model.sync_batch_norm");
     refuse(e.comm.stage_through_host && e.launch.device == "cuda", {key, "comm.stage_through_host"},
            "sends the memory of GPUs directly; leave out comm.stage_through_host");
-    for (const auto& [metric_key, metric] :
-         {std::pair{"train.early_stop", e.train.early_stop}, {"checkpoint.best", e.checkpoint.best}}) {
-      refuse(metric == "train.loss", {metric_key, key},
-             "depends in its last digits on the number of ranks, so virtual ranks cannot decide by it; use "
-             "\"validation.loss\" or \"test.loss\"");
-    }
   }
 
   void check_sync_batch_norm() {

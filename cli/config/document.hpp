@@ -6,33 +6,11 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <vector>
 
 #include "cli/config/keys.hpp"
 
 namespace ddprun::config {
-
-// Collects the errors of one load(), so that all are reported together, in the order of the file.
-class Errors {
- public:
-  // `text` follows the location: "launch.nprocs: unknown key".
-  void add(const Location& location, const std::string& text);
-  // An error of a key. The key is no longer sound() then.
-  void add_key(const Location& location, const std::string& key, const std::string& what);
-  // False if the key already has an error: an error that follows from its value would only repeat it.
-  bool sound(const std::string& key) const { return !unsound_.contains(key); }
-  // Throws Error(usage) with all lines if there are any.
-  void raise() const;
-
- private:
-  std::multimap<std::pair<int64_t, int64_t>, std::string> lines_;  // by Location::order
-  std::set<std::string> unsound_;
-};
-
-// The key's location. For a key that is not set: the file, with the default's value.
-Location location_of(const Sources& sources, const std::string& key);
 
 // One value that is set; for a key with options, one option.
 struct Written {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -159,6 +160,28 @@ struct Sources {
   // The key's location, or null if it is not set.
   const Location* find(const std::string& key) const;
 };
+
+// Collects errors, so that all are reported together, in the order of the file.
+class Errors {
+ public:
+  // `text` follows the location: "launch.nprocs: unknown key".
+  void add(const Location& location, const std::string& text, ExitCode code = ExitCode::usage);
+  // An error of a key. The key is no longer sound() then.
+  void add_key(const Location& location, const std::string& key, const std::string& what,
+               ExitCode code = ExitCode::usage);
+  // False if the key already has an error: an error that follows from its value would only repeat it.
+  bool sound(const std::string& key) const { return !unsound_.contains(key); }
+  bool empty() const { return lines_.empty(); }
+  // Throws Error with all lines, and the code of the first, if there are any.
+  void raise() const;
+
+ private:
+  std::multimap<std::pair<int64_t, int64_t>, Error> lines_;  // by Location::order
+  std::set<std::string> unsound_;
+};
+
+// The key's location. For a key that is not set: the file, with the default's value.
+Location location_of(const Sources& sources, const std::string& key);
 
 // Overrides that do not come from --set -> what the user typed, for errors: "launch.nproc=2" -> "--nproc-per-node 2".
 using Typed = std::map<std::string, std::string>;

@@ -110,20 +110,20 @@ void make_paths_absolute(Experiment& experiment) {
   for (const auto& [key, path] : relative_paths(experiment)) *path = fs::absolute(*path).string();
 }
 
-void Errors::add(const Location& location, const std::string& text) {
-  lines_.emplace(location.order, location.where + ": " + text);
+void Errors::add(const Location& location, const std::string& text, ExitCode code) {
+  lines_.emplace(location.order, Error(code, location.where + ": " + text));
 }
 
-void Errors::add_key(const Location& location, const std::string& key, const std::string& what) {
-  lines_.emplace(location.order, error_line(location, key, what));
+void Errors::add_key(const Location& location, const std::string& key, const std::string& what, ExitCode code) {
+  lines_.emplace(location.order, Error(code, error_line(location, key, what)));
   unsound_.insert(key);
 }
 
 void Errors::raise() const {
   if (lines_.empty()) return;
   std::string message;
-  for (const auto& [order, line] : lines_) message += (message.empty() ? "" : "\n") + line;
-  throw Error(ExitCode::usage, message);
+  for (const auto& [order, error] : lines_) message += (message.empty() ? "" : "\n") + std::string(error.what());
+  throw Error(lines_.begin()->second.code(), message);
 }
 
 const Location* Sources::find(const std::string& key) const {

@@ -43,9 +43,8 @@ launch::Nodes nodes_of(const NodeOptions& options, bool insecure, std::chrono::m
            std::to_string(nodes.count));
   }
   if (options.master_addr.empty()) refuse("--master-addr is missing: give the name or address of node 0");
-  nodes.master_addr = options.master_addr;
-  nodes.master_port = options.master_port.value_or(kDefaultPort);
-  nodes.secret = launch::required_secret(nodes.master_addr, insecure || options.insecure);
+  nodes.master = {options.master_addr, options.master_port.value_or(kDefaultPort),
+                  launch::required_secret(options.master_addr, insecure || options.insecure)};
   return nodes;
 }
 

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "launch/supervisor.hpp"
 #include "launch/world.hpp"

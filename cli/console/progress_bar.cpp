@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <string_view>
 
 #include "base/log.hpp"
 #include "base/text.hpp"

@@ -9,7 +9,6 @@
 #include <numeric>
 #include <sstream>
 #include <stdexcept>
-#include <utility>
 
 #include "base/text.hpp"
 
@@ -78,11 +77,7 @@ std::string human_time(double seconds) {
   if (!std::isfinite(seconds)) return "-";
   if (seconds < 0) return fmt::format("-{}", human_time(-seconds));
   if (seconds == 0) return "0 s";
-  if (seconds < 999.5e-9) return three_digits(seconds * 1e9) + " ns";
-  if (seconds < 999.5e-6) return three_digits(seconds * 1e6) + " us";
-  if (seconds < 999.5e-3) return three_digits(seconds * 1e3) + " ms";
-  if (seconds < 59.95) return three_digits(seconds) + " s";
-  return minutes(seconds);
+  return seconds < 59.95 ? in_unit(seconds * 1e9, 1000, {"ns", "us", "ms", "s"}) : minutes(seconds);
 }
 
 std::string human_time_left(double seconds) {

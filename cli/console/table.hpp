@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,14 @@ class Table {
     std::string title;
     Align align = Align::left;
   };
+
+  // right: the titles of those that are aligned right.
+  static std::vector<Column> columns(const std::vector<std::string>& titles, const std::set<std::string>& right) {
+    std::vector<Column> columns;
+    for (const std::string& title : titles)
+      columns.push_back({title, right.contains(title) ? Align::right : Align::left});
+    return columns;
+  }
 
   // If no column has a title, no header is printed.
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}

@@ -11,16 +11,11 @@
 namespace ddprun::run {
 namespace {
 
-// Collects errors, to report them together, with the location of their key in front.
-class Errors {
- public:
-  explicit Errors(const config::Sources& sources) : sources_(sources) {}
+struct Errors : config::Errors {
+  const config::Sources& sources;
 
-  void add(const Error& error) {
-    all_ = all_ ? Error(all_->code(), std::string(all_->what()) + "\n" + error.what()) : error;
-  }
   void add(const std::string& key, const std::string& what, ExitCode code = ExitCode::usage) {
-    add({code, config::error(sources_, key, what)});
+    add_key(config::location_of(sources, key), key, what, code);
   }
   // Runs `part` and adds its error.
   template <class Part>
@@ -33,13 +28,6 @@ class Errors {
       add(key, error.what(), error.code());
     }
   }
-  void throw_if_any() const {
-    if (all_) throw Error(*all_);
-  }
-
- private:
-  const config::Sources& sources_;
-  std::optional<Error> all_;  // with the code of the first
 };
 
 // Collects what the plugin's declaration does not allow; false if there is anything.
@@ -53,10 +41,11 @@ bool collect_options(Errors& errors, const std::string& key, const Table& table,
 
 // If a model rejects an option, its message begins with the option's name ("model.options.hidden = ..."), which gives
 // the location. Otherwise the location is model.name.
-std::string model_error(const config::Sources& sources, const std::string& reason) {
-  const std::string option = reason.substr(0, reason.find_first_of(": "));
-  if (const config::Location* given = sources.find(option)) return given->where + ": " + reason;
-  return config::error(sources, "model.name", reason);
+void add_model_error(Errors& errors, const Error& error) {
+  const std::string reason = error.what();
+  const config::Location* given = errors.sources.find(reason.substr(0, reason.find_first_of(": ")));
+  if (given == nullptr) return errors.add("model.name", reason, error.code());
+  errors.config::Errors::add(*given, reason, error.code());
 }
 
 void open_splits(Assembly& assembly) {
@@ -117,8 +106,7 @@ void collect_metrics(Errors& errors, const Assembly& assembly) {
 Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
   Assembly made{std::move(loaded), {}, {}, {}, {}, {}, {}, {}, {}, {}};
   const config::Experiment& experiment = made.experiment();
-  const config::Sources& sources = made.loaded.sources;
-  Errors errors(sources);
+  Errors errors{{}, made.loaded.sources};
   if (experiment.strategy.kind == "ddp") {
     errors.collect("comm.backend", [&] { made.comm = registry.comm(experiment.comm.backend); });
   }
@@ -161,7 +149,7 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
     try {
       made.model = create_model(made);
     } catch (const Error& error) {
-      errors.add({error.code(), model_error(sources, error.what())});
+      add_model_error(errors, error);
     }
   }
   if (made.model != nullptr) collect_metrics(errors, made);
@@ -173,14 +161,14 @@ Assembly assemble(config::Loaded loaded, const plugin::Registry& registry) {
   if (made.model != nullptr && !experiment.model.weights.empty() && experiment.checkpoint.resume.empty()) {
     errors.collect("model.weights", [&] { train::load_weights(made.model->module(), experiment.model.weights); });
   }
-  errors.throw_if_any();
+  errors.raise();
   return made;
 }
 
 void open_data(Assembly& assembly) {
-  Errors errors(assembly.loaded.sources);
+  Errors errors{{}, assembly.loaded.sources};
   errors.collect("data.name", [&] { open_splits(assembly); });
-  errors.throw_if_any();
+  errors.raise();
 }
 
 bool has_virtual_ranks(const config::Experiment& experiment) {

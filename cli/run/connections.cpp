@@ -1,12 +1,10 @@
 #include "cli/run/connections.hpp"
 
 #include "base/text.hpp"
-#include "cli/config/experiment.hpp"
 #include "cli/run/observers.hpp"
 #include "comm/plugin_backend.hpp"
 #include "ddp/group_state.hpp"
 #include "ddp/share.hpp"
-#include "ddprun/error.hpp"
 #include "launch/rendezvous.hpp"
 
 namespace ddprun::run {

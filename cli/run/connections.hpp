@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "base/store.hpp"
 #include "cli/run/assembly.hpp"

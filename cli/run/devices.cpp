@@ -10,7 +10,6 @@
 #include "cli/run/run.hpp"
 #include "cuda/driver.hpp"
 #include "ddprun/plugin/host.hpp"
-#include "launch/world.hpp"
 #include "train/device/cuda.hpp"
 
 namespace ddprun::run {

@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "cli/config/experiment.hpp"
 #include "cli/console/console.hpp"
 #include "cli/run/devices.hpp"
 #include "cli/run/resume.hpp"

@@ -11,7 +11,6 @@
 #include <fstream>
 #include <utility>
 
-#include "base/log.hpp"
 #include "cli/run/stack.hpp"
 #include "ddp/share.hpp"
 #include "launch/failure.hpp"

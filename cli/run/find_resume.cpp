@@ -176,11 +176,7 @@ bool find_common_resume(config::Loaded& loaded, const launch::World& world, Stor
     return true;
   }
   // Rank 0 may host the store, so it must not end before the others have read the result.
-  const std::string seen = "resume seen by ";
-  if (world.rank != 0) store->set(seen + std::to_string(world.rank), "");
-  for (int rank = 1; rank < world.size && world.rank == 0; ++rank) {
-    store->require(seen + std::to_string(rank), timeout);
-  }
+  store->allgather("resume seen", world.rank, world.size, "", timeout);
   if (found == kEnd) return false;
   throw Error(ExitCode::usage, found);
 }

@@ -14,6 +14,7 @@
 #include "record/run_dir.hpp"
 #include "train/device/cuda.hpp"
 #include "train/loop/data_loader.hpp"
+#include "train/loop/parity.hpp"
 
 namespace ddprun::run {
 namespace {
@@ -37,12 +38,7 @@ class RecordWriter final : public train::Observer {
     if (!is_line_due(log_every_, step_of_epoch, state.train.steps())) return;
     for (const torch::Device gpu : gpus_) {
       const train::GpuMemory peak = train::peak_memory(gpu);
-      record::GpuRecord record;
-      record.step = step.step;
-      record.device = gpu.index();
-      record.allocated = peak.allocated;
-      record.reserved = peak.reserved;
-      recorder_.gpu(record);
+      recorder_.gpu({.step = step.step, .device = gpu.index(), .allocated = peak.allocated, .reserved = peak.reserved});
     }
   }
 
@@ -154,6 +150,9 @@ std::vector<std::unique_ptr<train::Observer>> make_observers(const Assembly& ass
   }
   if (world.rank == 0) {
     made.push_back(std::make_unique<ConsoleProgress>(world.size, log_every, experiment.train.epochs.value_or(0)));
+  }
+  if (const int64_t steps = experiment.log.parity_steps; steps > 0) {
+    made.push_back(std::make_unique<train::ParityLog>(recorder.run_dir(), world.rank, parameters, steps));
   }
   return made;
 }

@@ -1,9 +1,7 @@
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 
 #include "base/log.hpp"
-#include "cli/config/experiment.hpp"
 #include "cli/console/console.hpp"
 #include "cli/run/between_hosts.hpp"
 #include "cli/run/devices.hpp"
@@ -15,7 +13,6 @@
 #include "launch/failure.hpp"
 #include "launch/rendezvous.hpp"
 #include "record/environment.hpp"
-#include "record/run_dir.hpp"
 #include "record/trace.hpp"
 #include "train/device/cuda.hpp"
 

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 const std::string kKey = "checkpoint.resume", kConfig = "config.";
 
 bool complete(const checkpoint::File& state) {
-  return train::integer_of(state, "step_of_epoch") >= train::integer_of(state, "steps_per_epoch");
+  return train::number_of<int64_t>(state, "step_of_epoch") >= train::number_of<int64_t>(state, "steps_per_epoch");
 }
 
 // The commit to resume from, with all its files.
@@ -31,11 +31,11 @@ class SavedRun {
     }
     commit_ = *commit;
     shared_ = checkpoint::read_safetensors(checkpoint::state_path(commit_, 0));
-    saved_world_ = train::integer_of(shared_, "world");
+    saved_world_ = train::number_of<int64_t>(shared_, "world");
   }
 
-  // All reasons why the run cannot resume from it, one line each.
-  std::string errors() {
+  // All reasons why the run cannot resume from it.
+  const config::Errors& errors() {
     compare_keys();
     compare_batch();
     check_epoch();
@@ -73,8 +73,7 @@ class SavedRun {
   bool same_world() const { return saved_world_ == ranks_; }
 
   void refuse(const std::string& key, const std::string& what) {
-    if (!errors_.empty()) errors_ += "\n";
-    errors_ += config::error(assembly_.loaded.sources, key, what);
+    errors_.add_key(config::location_of(assembly_.loaded.sources, key), key, what);
   }
 
   // Visits the changed keys of this kind: key, old value, new value.
@@ -98,7 +97,8 @@ class SavedRun {
   }
 
   void compare_batch() {
-    const int64_t then = train::integer_of(shared_, "batch"), samples = train::integer_of(shared_, "samples");
+    const int64_t then = train::number_of<int64_t>(shared_, "batch"),
+                  samples = train::number_of<int64_t>(shared_, "samples");
     const int64_t now = rank_batch(assembly_.loaded, world_) * ranks_;
     if (now != then) {
       refuse("data.batch_size", "makes a global batch of " + std::to_string(now) + ", and the run of " + commit_.path +
@@ -131,7 +131,7 @@ class SavedRun {
   std::string message() const {
     std::string text = "resuming from " + commit_.path + ": step " + std::to_string(commit_.step) + ", " +
                        (complete(shared_) ? "at the end of" : "in the middle of") + " epoch " +
-                       std::to_string(train::integer_of(shared_, "epoch") + 1);
+                       std::to_string(train::number_of<int64_t>(shared_, "epoch") + 1);
     std::string changes;
     for_each(config::Change::reported, [&](const std::string& key, const std::string& then, const std::string& now) {
       changes += (changes.empty() ? "" : ", ") + key + " = " + (now.empty() ? "not given" : now) + " (was " +
@@ -150,15 +150,15 @@ class SavedRun {
   checkpoint::Commit commit_;
   checkpoint::File shared_;  // rank 0's state file
   int64_t saved_world_ = 0;
-  std::string errors_;
+  config::Errors errors_;
 };
 
 }  // namespace
 
 std::string at_the_end(const config::Experiment::Train& plan, const checkpoint::File& state,
                        const std::string& commit) {
-  const int64_t epochs = train::integer_of(state, "epoch") + (complete(state) ? 1 : 0);
-  const int64_t steps = train::integer_of(state, "step");
+  const int64_t epochs = train::number_of<int64_t>(state, "epoch") + (complete(state) ? 1 : 0);
+  const int64_t steps = train::number_of<int64_t>(state, "step");
   const bool ended = plan.epochs ? epochs >= *plan.epochs : steps >= plan.steps.value_or(0);
   if (!ended) return "";
   return "nothing is left to train: " + commit + " has " +
@@ -167,13 +167,13 @@ std::string at_the_end(const config::Experiment::Train& plan, const checkpoint::
 
 void prepare_resume(Assembly& assembly, int world, std::optional<int> rank) {
   if (assembly.experiment().checkpoint.resume.empty()) return;
-  const std::string errors = config::at_key(assembly.loaded.sources, kKey, [&] {
+  const config::Errors errors = config::at_key(assembly.loaded.sources, kKey, [&] {
     SavedRun saved(assembly, world);
-    const std::string found = saved.errors();
+    const config::Errors found = saved.errors();
     if (found.empty()) saved.load(rank);
     return found;
   });
-  if (!errors.empty()) throw Error(ExitCode::usage, errors);
+  errors.raise();
 }
 
 checkpoint::Metadata state_metadata(const Assembly& assembly, const std::string& run_dir, int world,

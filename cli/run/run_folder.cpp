@@ -4,7 +4,6 @@
 #include <sstream>
 
 #include "base/file.hpp"
-#include "cli/config/experiment.hpp"
 #include "cli/run/run.hpp"
 #include "data/datasets.hpp"
 #include "record/run_dir.hpp"

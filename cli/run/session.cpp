@@ -3,7 +3,6 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "cli/run/resume.hpp"
-#include "cli/run/training.hpp"
 #include "ddprun/zero.hpp"
 #include "train/loop/policies.hpp"
 
@@ -21,7 +20,6 @@ std::vector<train::Observer*> all_observers(Session& session, const Assembly& as
   std::vector<train::Observer*> all{session.launcher_link.get()};
   for (const auto& observer : session.observers) all.push_back(observer.get());
   if (session.tracer != nullptr) all.push_back(session.tracer.get());
-  if (session.parity != nullptr) all.push_back(session.parity.get());
   return all;
 }
 
@@ -125,9 +123,6 @@ std::unique_ptr<Session> make_session(Assembly& assembly, Connections& connectio
                               .checkpoint_seconds = experiment.checkpoint.every_time,
                               .clock = {}});
   synchronize_batch_norm(assembly, connections);
-  if (const int64_t steps = experiment.log.parity_steps; steps > 0) {
-    session.parity = std::make_unique<train::ParityLog>(recorder.run_dir(), world.rank, session.parameters, steps);
-  }
   session.sync = make_sync(assembly, connections);
   session.virtual_ranks = make_virtual_ranks(assembly, connections, session.sync.get(), survivor);
   add_checkpoints(session, assembly, folder, world);

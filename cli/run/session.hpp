@@ -14,7 +14,6 @@
 #include "record/recorder.hpp"
 #include "train/loop/agreement.hpp"
 #include "train/loop/checkpointing.hpp"
-#include "train/loop/parity.hpp"
 #include "train/loop/tracer.hpp"
 #include "train/loop/training_loop.hpp"
 #include "train/reduce/gradient_sync.hpp"
@@ -28,7 +27,6 @@ struct Session {
   DataLoaders loaders;
   std::unique_ptr<LauncherLink> launcher_link;
   std::unique_ptr<train::Agreement> agreement;
-  std::unique_ptr<train::ParityLog> parity;
   std::unique_ptr<elastic::VirtualRanks> virtual_ranks;  // with strategy.virtual_ranks; `sync` uses it
   std::unique_ptr<train::GradientSync> sync;             // under ddp
   std::unique_ptr<checkpoint::CheckpointFolder> folder;  // on rank 0

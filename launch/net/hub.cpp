@@ -126,10 +126,6 @@ void Hub::join(const ClientPtr& client, uint64_t node, uint64_t nodes, std::stri
   if (joining_.size() == nodes_) start(now);
 }
 
-bool Hub::is_running(uint64_t node) const {
-  return !broken_ && joined_.count(node) > 0;
-}
-
 void Hub::refuse_second(const ClientPtr& client, uint64_t node, const Node& first) {
   refuse(client, "two nodes have --node-rank " + std::to_string(node) + ", at " + first.client->address() + " and " +
                      client->address() + ": give each node its own rank");
@@ -212,14 +208,11 @@ void Hub::answer_late(Clock::time_point now) {
 
 void Hub::sweep(Clock::time_point now) {
   answer_late(now);
-  const auto is_late = [&](const auto& entry) { return entry.second.time <= now; };
-  std::shared_ptr<const std::string> absent;
-  if (std::any_of(joining_.begin(), joining_.end(), is_late)) {
-    absent = missing(nodes_, [&](uint64_t node) { return joining_.count(node) > 0; });
-  }
+  std::shared_ptr<const std::string> absent;  // made once, before a node is erased
   std::erase_if(joining_, [&](const auto& entry) {
-    if (!is_late(entry)) return false;
     const auto& [node, joining] = entry;
+    if (joining.time > now) return false;
+    if (!absent) absent = missing(nodes_, [&](uint64_t other) { return joining_.count(other) > 0; });
     if (is_running(node)) {
       refuse_second(joining.client, node, joined_.at(node));
     } else {

@@ -81,7 +81,7 @@ class Hub {
   void answer_late(Clock::time_point now);
   void join(const ClientPtr& client, uint64_t node, uint64_t nodes, std::string info, Clock::time_point deadline,
             Clock::time_point now);
-  bool is_running(uint64_t node) const;
+  bool is_running(uint64_t node) const { return !broken_ && joined_.count(node) > 0; }
   void lose(const ClientPtr& client, bool silent);
   static void refuse_second(const ClientPtr& client, uint64_t node, const Node& first);
   void start(Clock::time_point now);

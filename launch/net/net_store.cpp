@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "ddprun/error.hpp"
-#include "launch/net/address.hpp"
 #include "launch/net/connection.hpp"
 #include "launch/net/protocol.hpp"
 
@@ -100,8 +98,7 @@ std::unique_ptr<Store> net_store(StoreAddress address, milliseconds timeout) {
 }
 
 std::unique_ptr<Store> hosted_store(StoreAddress& address, milliseconds timeout) {
-  auto server = std::make_unique<StoreServer>(listening_addresses(address.host, address.secret.empty()), address.port,
-                                              address.secret);
+  auto server = store_server(address);
   address.port = server->port();
   return std::make_unique<NetStore>(address, timeout, std::move(server));
 }

@@ -43,8 +43,6 @@ std::size_t most_unknown() {
   return std::clamp<std::size_t>(limit.rlim_cur / 4, 16, 1024);
 }
 
-}  // namespace
-
 // The server's end of a connection. Once it has proved the secret, it is a client of the hub.
 class StoreSession : public HubClient, public std::enable_shared_from_this<StoreSession> {
  public:
@@ -128,11 +126,11 @@ class StoreSession : public HubClient, public std::enable_shared_from_this<Store
   std::deque<std::shared_ptr<const std::string>> queue_;
 };
 
-class StoreServer::Server {
+class Server final : public StoreServer {
  public:
-  Server(const std::vector<std::string>& addresses, int port, Secret secret, bool survives)
-      : secret_(std::move(secret)), most_unknown_(most_unknown()), port_(port), hub_(survives), timer_(io_) {
-    for (const std::string& address : addresses) listen(address);
+  Server(const StoreAddress& address, bool survives)
+      : secret_(address.secret), most_unknown_(most_unknown()), port_(address.port), hub_(survives), timer_(io_) {
+    for (const std::string& each : listening_addresses(address.host, secret_.empty())) listen(each);
     for (tcp::acceptor& acceptor : acceptors_) accept(acceptor);
     sweep();
     sigset_t all, before;
@@ -142,7 +140,7 @@ class StoreServer::Server {
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
-  ~Server() {
+  ~Server() override {
     asio::post(io_, [this] {
       stop_by_ = Clock::now() + kLastWords;
       error_code ignored;
@@ -152,7 +150,7 @@ class StoreServer::Server {
     thread_.join();
   }
 
-  int port() const { return port_; }
+  int port() const override { return port_; }
 
  private:
   void listen(const std::string& address) try {
@@ -222,11 +220,10 @@ class StoreServer::Server {
   std::thread thread_;
 };
 
-StoreServer::StoreServer(const std::vector<std::string>& addresses, int port, Secret secret, bool survives)
-    : server_(std::make_unique<Server>(addresses, port, std::move(secret), survives)) {}
-StoreServer::~StoreServer() = default;
-int StoreServer::port() const {
-  return server_->port();
+}  // namespace
+
+std::unique_ptr<StoreServer> store_server(const StoreAddress& address, bool survives) {
+  return std::make_unique<Server>(address, survives);
 }
 
 }  // namespace ddprun::launch

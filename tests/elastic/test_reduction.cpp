@@ -14,7 +14,6 @@ using testing::failures;
 using testing::run_ranks;
 using train::require;
 
-constexpr auto kDeadline = std::chrono::seconds(60);
 constexpr int kVirtual = 8, kSteps = 3;
 
 // Two dtypes of equally many elements, whose buckets change places after the first step. All: also complex numbers, and
@@ -91,7 +90,7 @@ void check_on(int size, std::optional<torch::ScalarType> wire, bool all = true) 
             for (const torch::Tensor& parameter : net.parameters()) parameter.mutable_grad().reset();
             for (int part = 0; part < reduction->share().count; ++part) {
               const bool is_last = part + 1 == reduction->share().count;
-              sync.hold(!is_last);
+              sync.hooks().hold(!is_last);
               backward(net, reduction->share().first + part, step);
               if (!is_last) reduction->end_part(part, false);
             }
@@ -122,7 +121,7 @@ TEST_CASE("a virtual rank without a gradient is reported, also if another one of
           const comm::Group ranks(*backend, kDeadline);
           train::GradientSync sync(train::tensors_of(net), ranks, {});
           TreeReduction reduction(sync, ranks, kVirtual);
-          sync.hold(true);
+          sync.hooks().hold(true);
           net.parameters()[0].sum().backward();
           const std::string error = testing::error_of([&] { reduction.end_part(0, false); });
           require(error.starts_with("1: no gradient of virtual rank 0 for \"second\""), error);

@@ -183,10 +183,9 @@ int run_launcher(int argc, char** argv) {
     std::istringstream(survives) >> job.nodes.least >> colon >> job.max_restarts;
   }
   if (const char* node = std::getenv("FAKE_JOB_NODE")) {
-    std::istringstream(node) >> job.nodes.rank >> colon >> job.nodes.count >> colon >> job.nodes.master_port >> colon >>
+    std::istringstream(node) >> job.nodes.rank >> colon >> job.nodes.count >> colon >> job.nodes.master.port >> colon >>
         job.max_restarts;
-    job.nodes.master_addr = "127.0.0.1";
-    job.nodes.secret = kKnownSecret;
+    job.nodes.master.secret = kKnownSecret;
     const char* timeout = std::getenv("FAKE_JOB_TIMEOUT");
     job.nodes.timeout = milliseconds(timeout == nullptr ? 20000 : std::stol(timeout));
   }

@@ -1,6 +1,4 @@
 // What is left of a launcher that was killed: nothing.
-#include "launch/guardian.hpp"
-
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -34,8 +34,7 @@ struct Nodes {
 
   const bool survives;
   const Secret secret = make_secret();
-  std::unique_ptr<StoreServer> server =
-      std::make_unique<StoreServer>(std::vector<std::string>{"127.0.0.1"}, 0, secret, survives);
+  std::unique_ptr<StoreServer> server = store_server({"127.0.0.1", 0, secret}, survives);
   const StoreAddress address{"127.0.0.1", server->port(), secret};
 
   std::unique_ptr<JobLink> join(int node, int nodes, milliseconds timeout = kLimit) const {

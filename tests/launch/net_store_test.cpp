@@ -36,7 +36,7 @@ constexpr milliseconds kLimit{20000};
 
 struct RunningServer {
   const Secret secret = make_secret();
-  std::unique_ptr<StoreServer> server = std::make_unique<StoreServer>(std::vector<std::string>{"127.0.0.1"}, 0, secret);
+  std::unique_ptr<StoreServer> server = store_server({"127.0.0.1", 0, secret});
   const StoreAddress address{"127.0.0.1", server->port(), secret};
   std::unique_ptr<Store> client() const { return net_store(address, kLimit); }
 };
@@ -220,7 +220,7 @@ TEST_CASE("a server that does not prove the secret learns nothing from the clien
 
 TEST_CASE("a port in use is reported with the process that has it") {
   const RunningServer running;
-  const std::string error = error_of([&] { StoreServer({"127.0.0.1"}, running.server->port(), make_secret()); });
+  const std::string error = error_of([&] { store_server({"127.0.0.1", running.server->port(), make_secret()}); });
   CHECK(contains(error, "4: "));
   CHECK(contains(error, "in use by pid " + std::to_string(::getpid())));
 }
@@ -241,7 +241,7 @@ TEST_CASE("a client may start before the server") {
   std::thread early([&] { value = net_store({"127.0.0.1", port, secret}, kLimit)->require("key", kLimit); });
   std::this_thread::sleep_for(milliseconds(100));
   {
-    const StoreServer server({"127.0.0.1"}, port, secret);
+    const auto server = store_server({"127.0.0.1", port, secret});
     net_store({"127.0.0.1", port, secret}, kLimit)->set("key", "value");
     early.join();
   }

@@ -175,7 +175,7 @@ TEST_CASE("a node that is missing is named") {
 }
 
 TEST_CASE("in a job that survives, all nodes name the dead rank, and the ranks of all learn which go on") {
-  JobOfNodes job({2, 2}, {"*:at=57,2", "2:signal=9", "*:get=members/1"}, 0, 2);
+  JobOfNodes job({2, 2}, {"*:at=57,2", "0:set=began", "2:get=began", "2:signal=9", "*:get=members/1"}, 0, 2);
   check_last_lines(job, 0, "ddprun: rank 2 (", "killed by signal 9 (SIGKILL); 3 ranks go on");
 }
 

@@ -55,8 +55,8 @@ class Ranks {
 
  private:
   const Secret secret_ = make_secret();
-  StoreServer server_{{"127.0.0.1"}, 0, secret_};
-  const StoreAddress address_{"127.0.0.1", server_.port(), secret_};
+  const std::unique_ptr<StoreServer> server_ = store_server({"127.0.0.1", 0, secret_});
+  const StoreAddress address_{"127.0.0.1", server_->port(), secret_};
   std::mutex mutex_;
   std::vector<std::unique_ptr<RankWatch>> links_;
   std::vector<std::string> stuck_;

@@ -65,7 +65,7 @@ ONLY_IN = {  # headers that are slow to compile, or that one folder hides from t
     r"^CLI/": {"cli/console/command_line.hpp"},
 }
 COMMAND_LINE = {"cli/console/command_line.hpp", "tools/compare/running_options.hpp"}  # include CLI11
-BUILDS_COMMAND_LINE = {"cli/cli.cpp"}  # and each main.cpp
+BUILDS_COMMAND_LINE = {"cli/cli.cpp", "cli/console/command_line.cpp"}  # and each main.cpp
 
 
 def sources(*folders):

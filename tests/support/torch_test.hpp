@@ -19,6 +19,15 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+
+namespace ddprun {
+
+// Of a job of ranks, and of one collective.
+inline constexpr auto kDeadline = std::chrono::seconds(60), kTimeout = std::chrono::seconds(20);
+
+}  // namespace ddprun
+
 namespace ddprun::testing {
 
 // Tests fork ranks. A child does not inherit Torch's pool of threads, but would wait for it.

@@ -110,7 +110,6 @@ inline std::string record_of(const std::function<void()>& body) {
 
 // Both kinds of backend for a GPU: one with CUDA memory, and one with host memory, staged.
 inline std::unique_ptr<CommBackend> join_either(Rank& rank, bool at_gpu) {
-  constexpr auto kTimeout = std::chrono::seconds(20);
   std::unique_ptr<CommBackend> inner = comm::join_good(rank);
   if (at_gpu) inner = std::make_unique<GpuBackend>(std::move(inner));
   return train::staged(std::move(inner), fake_gpu::kGpu, kTimeout);

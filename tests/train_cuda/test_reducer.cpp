@@ -18,8 +18,6 @@ using testing::failures;
 using testing::join_gpu;
 using testing::run_ranks;
 
-constexpr auto kDeadline = std::chrono::seconds(60);
-constexpr auto kTimeout = std::chrono::seconds(20);
 
 torch::Tensor input_of(int rank, int step) {
   return torch::arange(8, torch::kFloat32).view({2, 4}) * 0.1 + rank * 0.7 - step * 0.2;

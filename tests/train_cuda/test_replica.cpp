@@ -15,8 +15,6 @@ using testing::failures;
 using testing::join_gpu;
 using testing::run_ranks;
 
-constexpr auto kDeadline = std::chrono::seconds(60);
-constexpr auto kTimeout = std::chrono::seconds(20);
 
 TEST_CASE("rank 0's tensors reach all GPUs, whatever their types and strides") {
   for (const bool at_gpu : {true, false}) {

@@ -17,8 +17,6 @@ using testing::failures;
 using testing::join_gpu;
 using testing::run_ranks;
 
-constexpr auto kDeadline = std::chrono::seconds(60);
-constexpr auto kTimeout = std::chrono::seconds(20);
 
 Collective call_of(const torch::Tensor& send, const torch::Tensor& recv) {
   Collective call = in_place(recv);

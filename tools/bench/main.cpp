@@ -173,18 +173,18 @@ ExitCode run_as_asked(const Arguments& arguments, const plugin::Registry& regist
 ExitCode run_program(int argc, char** argv) {
   Arguments arguments;
   Request& request = arguments.request;
-  CLI::App cli(std::string(console::about_tool("bench")), "ddprun bench");
-  cli.footer(kExample);
-  declare_what(cli, request);
-  declare_sizes(cli, request);
-  declare_how(cli, request);
-  declare_results(cli, request);
-  console::add_node_options(cli, arguments.nodes);
-  console::add_insecure(cli, arguments.nodes);
-  cli.add_option("--task", arguments.task)->group("");  // hidden: for the ranks
-  console::add_plugin_path(cli, arguments.plugin_paths);
-  if (const auto end = console::parse(cli, argc, argv)) return *end;
-  arguments.ranks_given = cli.count("--ranks") > 0;
+  const auto cli = console::tool_command("bench");
+  cli->footer(kExample);
+  declare_what(*cli, request);
+  declare_sizes(*cli, request);
+  declare_how(*cli, request);
+  declare_results(*cli, request);
+  console::add_node_options(*cli, arguments.nodes);
+  console::add_insecure(*cli, arguments.nodes);
+  cli->add_option("--task", arguments.task)->group("");  // hidden: for the ranks
+  console::add_plugin_path(*cli, arguments.plugin_paths);
+  if (const auto end = console::parse(*cli, argc, argv)) return *end;
+  arguments.ranks_given = cli->count("--ranks") > 0;
   arguments.command.assign(argv, argv + argc);
   arguments.command[0] = console::this_program();
   return run_as_asked(arguments, plugin::Registry::standard(arguments.plugin_paths));

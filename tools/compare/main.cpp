@@ -53,16 +53,16 @@ void declare_how(CLI::App& to, Request& request) {
 
 ExitCode run_program(int argc, char** argv) {
   Request request;
-  CLI::App cli(std::string(console::about_tool("compare")), "ddprun compare");
-  cli.footer(kExample);
-  declare_what(cli, request);
-  declare_how(cli, request);
-  add_running_options(cli, request.running);
-  console::add_overrides(cli, request.overrides);
-  console::add_node_options(cli, request.nodes);
+  const auto cli = console::tool_command("compare");
+  cli->footer(kExample);
+  declare_what(*cli, request);
+  declare_how(*cli, request);
+  add_running_options(*cli, request.running);
+  console::add_overrides(*cli, request.overrides);
+  console::add_node_options(*cli, request.nodes);
   char** const dashes = std::find(argv, argv + argc, std::string("--"));
   if (dashes != argv + argc) request.program.assign(dashes + 1, argv + argc);
-  if (const auto end = console::parse(cli, static_cast<int>(dashes - argv), argv)) return *end;
+  if (const auto end = console::parse(*cli, static_cast<int>(dashes - argv), argv)) return *end;
   const bool is_one = !request.vary.empty() || !request.change.empty();
   if (is_one && request.config.empty() && request.inputs.size() == 1) {
     request.config = request.inputs.front();

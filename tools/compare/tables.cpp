@@ -12,7 +12,6 @@
 namespace ddprun::compare {
 namespace {
 
-using console::Align;
 using console::human_time;
 using console::Table;
 
@@ -61,16 +60,10 @@ std::string loads_text(const Comparison& comparison) {
 }  // namespace
 
 report::TitledTable figures_table(const Comparison& comparison) {
-  Table table({{"variant", Align::left},
-               {"runs", Align::right},
-               {"total time", Align::right},
-               {"average step", Align::right},
-               {"quartiles", Align::right},
-               {"throughput", Align::right},
-               {"allreduced", Align::right},
-               {"busbw", Align::right},
-               {"served", Align::left},
-               {"peak memory", Align::right}});
+  Table table(Table::columns(
+      {"variant", "runs", "total time", "average step", "quartiles", "throughput", "allreduced", "busbw", "served",
+       "peak memory"},
+      {"runs", "total time", "average step", "quartiles", "throughput", "allreduced", "busbw", "peak memory"}));
   for (const Member& member : comparison.members) {
     const Figures& figures = member.typical.figures;
     table.row({member.variant.name, std::to_string(member.runs.size()), human_time(figures.total_time),

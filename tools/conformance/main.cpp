@@ -226,13 +226,13 @@ ExitCode run(const Arguments& arguments, const std::string& words) {
 }
 
 ExitCode run_comm_program(int argc, char** argv) {
-  CLI::App cli(std::string(console::about_tool("conformance")), "ddprun conformance");
-  cli.footer(
+  const auto cli = console::tool_command("conformance");
+  cli->footer(
       "For other plugins: ddprun conformance --dataset NAME --help; ddprun conformance --model NAME --help.\n"
       "Exit codes: 0 all passed, 2 usage, 3 plugin not found or refused, 6 a case failed, 77 skipped.");
   Arguments arguments;
-  declare(cli, arguments);
-  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  declare(*cli, arguments);
+  if (const auto end = console::parse(*cli, argc, argv)) return *end;
   if (const std::string why = arguments.hosts.empty() ? "" : testing::Hosts::why_not(); !why.empty()) {
     std::cout << "skipped: " << why << '\n';
     return kSkipped;
@@ -243,22 +243,23 @@ ExitCode run_comm_program(int argc, char** argv) {
 }
 
 ExitCode run_dataset_program(int argc, char** argv) {
-  CLI::App cli("Test a data set against the contract of ddprun/plugin/dataset_plugin.hpp.", "ddprun conformance");
-  cli.footer("Exit codes: 0 all passed, 2 usage, 3 plugin not found or refused, 6 a check failed.");
+  const auto cli = console::make_command("Test a data set against the contract of ddprun/plugin/dataset_plugin.hpp.",
+                                         "ddprun conformance");
+  cli->footer("Exit codes: 0 all passed, 2 usage, 3 plugin not found or refused, 6 a check failed.");
   DatasetSettings settings;
   CheckOptions checks;
   std::string name;
   std::vector<std::string> plugin_path, options;
-  cli.add_option("--dataset", name, "The data set to test: a name, or the path of a plugin.")->required();
-  console::add_plugin_path(cli, plugin_path);
-  cli.add_option("--root", settings.context.root, "The folder of its files.")->type_name("DIR");
-  console::add_key_values(cli, "--option", options, "KEY=VALUE",
+  cli->add_option("--dataset", name, "The data set to test: a name, or the path of a plugin.")->required();
+  console::add_plugin_path(*cli, plugin_path);
+  cli->add_option("--root", settings.context.root, "The folder of its files.")->type_name("DIR");
+  console::add_key_values(*cli, "--option", options, "KEY=VALUE",
                           "An option of the data set, as in data.options. May be repeated.");
-  cli.add_option("--seed", settings.context.seed, "The seed of its random parts. The default is 0.");
-  cli.add_option("--samples", settings.samples, "Test at most this many samples of each split. The default is 64.")
+  cli->add_option("--seed", settings.context.seed, "The seed of its random parts. The default is 0.");
+  cli->add_option("--samples", settings.samples, "Test at most this many samples of each split. The default is 64.")
       ->check(CLI::PositiveNumber);
-  add_check_options(cli, checks);
-  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  add_check_options(*cli, checks);
+  if (const auto end = console::parse(*cli, argc, argv)) return *end;
   settings.context.options = console::key_values("--option", options);
   const auto plugin = data::find_dataset(name, plugin::Registry::standard(plugin_path));
   settings.table = plugin.table;

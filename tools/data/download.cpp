@@ -1,17 +1,14 @@
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <boost/algorithm/hex.hpp>
 #include <cerrno>
 #include <filesystem>
-#include <iterator>
-#include <memory>
 
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "base/sha256.hpp"
 #include "base/unique_fd.hpp"
 #include "cli/console/program.hpp"
 #include "cli/console/progress_bar.hpp"
@@ -157,22 +154,14 @@ std::string sha256_of(const std::string& path) {
   constexpr std::size_t kChunk = 1 << 18;
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) throw_file_error("open", path, errno);
-  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> sum(EVP_MD_CTX_new(), EVP_MD_CTX_free);
-  bool good = sum != nullptr && EVP_DigestInit_ex(sum.get(), EVP_sha256(), nullptr) == 1;
+  Sha256 sum;
   std::string chunk;
   do {
     chunk.clear();
     if (const int error = read_all(file.get(), chunk, kChunk); error != 0) throw_file_error("read", path, error);
-    good = good && EVP_DigestUpdate(sum.get(), chunk.data(), chunk.size()) == 1;
+    sum.add(chunk.data(), chunk.size());
   } while (!chunk.empty());
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int bytes = 0;
-  if (!good || EVP_DigestFinal_ex(sum.get(), digest, &bytes) != 1) {
-    throw Error(ExitCode::failure, "OpenSSL cannot compute SHA-256 here");  // a policy may forbid it
-  }
-  std::string text;
-  boost::algorithm::hex_lower(digest, digest + bytes, std::back_inserter(text));
-  return text;
+  return sum.hex();
 }
 
 void download(const RemoteFile& file, const std::string& folder, const std::vector<std::string>& urls) {

@@ -109,17 +109,11 @@ std::string seen(int64_t samples, const Dataset& dataset) {
 
 // Of the inputs by channel, or of the targets.
 std::string spread_table(const std::vector<SplitSheet>& splits, bool of_inputs) {
-  constexpr console::Align kRight = console::Align::right;
   const std::size_t channels = of_inputs ? splits[0].survey.inputs.size() : 1;
   const std::size_t shown = std::min(channels, kMostChannels);
-  console::Table table({{of_inputs ? "input of" : "target of"},
-                        {"samples"},
-                        {channels > 1 ? "channel" : "", kRight},
-                        {"min", kRight},
-                        {"max", kRight},
-                        {"mean", kRight},
-                        {"std", kRight},
-                        {""}});
+  console::Table table(console::Table::columns(
+      {of_inputs ? "input of" : "target of", "samples", channels > 1 ? "channel" : "", "min", "max", "mean", "std", ""},
+      {"channel", "min", "max", "mean", "std"}));
   for (const SplitSheet& split : splits) {
     const data::Survey& survey = split.survey;
     for (std::size_t channel = 0; channel < shown; ++channel) {

@@ -1,6 +1,7 @@
 // ddprun-data: downloads and shows data sets.
 #include "cli/console/command_line.hpp"
 #include "cli/console/program.hpp"
+#include "ddprun/plugin/words.hpp"
 #include "tools/data/fetch.hpp"
 #include "tools/data/info.hpp"
 
@@ -60,16 +61,16 @@ CLI::App* declare_info(CLI::App& data, info::Request& request, std::vector<std::
 }
 
 ExitCode run_program(int argc, char** argv) {
-  CLI::App cli(std::string(console::about_tool("data")), "ddprun data");
-  cli.require_subcommand(0, 1);
+  const auto cli = console::tool_command("data");
+  cli->require_subcommand(0, 1);
   FetchRequest fetched;
   info::Request shown;
   std::vector<std::string> options;
-  const CLI::App* fetch = declare_fetch(cli, fetched);
-  const CLI::App* info = declare_info(cli, shown, options);
-  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  const CLI::App* fetch = declare_fetch(*cli, fetched);
+  const CLI::App* info = declare_info(*cli, shown, options);
+  if (const auto end = console::parse(*cli, argc, argv)) return *end;
   if (fetch->parsed()) return run_fetch(fetched);
-  if (!info->parsed()) return console::show_help(cli);
+  if (!info->parsed()) return console::show_help(*cli);
   shown.options = console::key_values("--option", options);
   std::fputs(info::show(shown).c_str(), stdout);
   return ExitCode::ok;

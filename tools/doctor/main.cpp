@@ -95,10 +95,10 @@ ExitCode examine_peers(Arguments arguments) {
 
 ExitCode run_program(int argc, char** argv) {
   Arguments arguments;
-  CLI::App cli(std::string(console::about_tool("doctor")), "ddprun doctor");
-  cli.footer(kExample);
-  declare(cli, arguments);
-  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  const auto cli = console::tool_command("doctor");
+  cli->footer(kExample);
+  declare(*cli, arguments);
+  if (const auto end = console::parse(*cli, argc, argv)) return *end;
   return arguments.peers ? examine_peers(arguments) : examine_host(arguments);
 }
 

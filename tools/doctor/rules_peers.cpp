@@ -99,14 +99,8 @@ std::vector<Finding> judge_peers(const PeersReport& report) {
 
 std::string peers_text(const PeersReport& report) {
   if (report.pairs.empty()) return "";
-  using console::Align;
-  console::Table table({{"from"},
-                        {"to"},
-                        {"interface"},
-                        {"address"},
-                        {"port", Align::right},
-                        {"round trip", Align::right},
-                        {"connection"}});
+  console::Table table(console::Table::columns(
+      {"from", "to", "interface", "address", "port", "round trip", "connection"}, {"port", "round trip"}));
   for (const PeerPair& pair : report.pairs) {
     const PeerHost& to = report.hosts[pair.to];
     table.row({end_of(report.hosts[pair.from]), end_of(to), pair.interface.empty() ? "-" : pair.interface, to.address,

@@ -83,12 +83,12 @@ void Job::open_store(bool insecure, milliseconds timeout) {
   const launch::Nodes nodes = console::nodes_of(options_, insecure, timeout);
   index_ = nodes.rank;
   count_ = nodes.count;
-  at_ = {nodes.master_addr, nodes.master_port, nodes.secret};
+  at_ = nodes.master;
   store_ = leads() ? launch::hosted_store(at_, timeout) : launch::net_store(at_, timeout);
   launch::World node;
   node.rank = index_;
   node.size = count_;
-  node.master_addr = nodes.master_addr;
+  node.master_addr = nodes.master.host;
   launch::locate(node, *store_, timeout);
   address_ = node.address;
 }

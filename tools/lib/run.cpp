@@ -142,11 +142,7 @@ Summary summary_so_far(const Run& run) {
   if (run.epochs.empty()) return summary;
   const EpochRecord& last = run.epochs.back();
   summary.epochs = last.epoch;
-  summary.test_accuracy = last.test_accuracy;
-  summary.test_loss = last.test_loss;
-  summary.validation_accuracy = last.validation_accuracy;
-  summary.validation_loss = last.validation_loss;
-  summary.train_loss = last.train_loss;
+  static_cast<record::Metrics&>(summary) = last;
   return summary;
 }
 

@@ -114,18 +114,20 @@ ExitCode write_project(const Arguments& arguments) {
 }
 
 ExitCode run_program(int argc, char** argv) {
-  CLI::App cli(std::string(console::about_tool("new")), "ddprun new");
-  cli.footer("Exit codes: 0 written, 2 usage.");
+  const auto cli = console::tool_command("new");
+  cli->footer("Exit codes: 0 written, 2 usage.");
   Arguments arguments;
-  cli.add_option("kind", arguments.kind, "The kind: comm (a communication backend), model or dataset.")
+  cli->add_option("kind", arguments.kind, "The kind: comm (a communication backend), model or dataset.")
       ->required()
       ->check(CLI::IsMember({"comm", "model", "dataset"}));
-  cli.add_option("name", arguments.name, "The name of the plugin.")->required()->check(CLI::Validator(is_name, "NAME"));
-  cli.add_option("--language", arguments.language, "The language of a backend: c, c++ or rust. The default is c++.")
+  cli->add_option("name", arguments.name, "The name of the plugin.")
+      ->required()
+      ->check(CLI::Validator(is_name, "NAME"));
+  cli->add_option("--language", arguments.language, "The language of a backend: c, c++ or rust. The default is c++.")
       ->check(CLI::IsMember({"c", "c++", "rust"}));
-  cli.add_option("--folder", arguments.folder, "Write it into this folder. The default is a new folder NAME.")
+  cli->add_option("--folder", arguments.folder, "Write it into this folder. The default is a new folder NAME.")
       ->type_name("DIR");
-  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  if (const auto end = console::parse(*cli, argc, argv)) return *end;
   try {
     return write_project(arguments);
   } catch (const fs::filesystem_error& error) {

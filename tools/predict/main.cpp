@@ -68,9 +68,9 @@ std::vector<int64_t> hosts_of(const Request& request) {
 
 ExitCode run_program(int argc, char** argv) {
   Request request;
-  CLI::App cli(std::string(console::about_tool("predict")), "ddprun predict");
-  declare(cli, request);
-  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  const auto cli = console::tool_command("predict");
+  declare(*cli, request);
+  if (const auto end = console::parse(*cli, argc, argv)) return *end;
   const std::vector<int64_t> hosts = hosts_of(request);
   Recording recording = read_recording(request.run);
   for (StepParts& step : recording.steps) step = step.times(request.compute);

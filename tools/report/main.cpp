@@ -38,9 +38,9 @@ void declare(CLI::App& to, std::vector<std::string>& paths, std::string& page, s
 ExitCode run_program(int argc, char** argv) {
   std::vector<std::string> paths;
   std::string page, csv;
-  CLI::App cli(std::string(console::about_tool("report")), "ddprun report");
-  declare(cli, paths, page, csv);
-  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  const auto cli = console::tool_command("report");
+  declare(*cli, paths, page, csv);
+  if (const auto end = console::parse(*cli, argc, argv)) return *end;
   for (std::string& path : paths) path = record::named_run(path);
   if (!csv.empty() && paths.size() > 1) throw Error(ExitCode::usage, "--csv: expected the folder of one run");
   const auto made = csv.empty() ? std::vector{make(paths, page)} : write_csv(paths[0], csv);

@@ -38,13 +38,13 @@ void declare(CLI::App& to, Request& request) {
 
 ExitCode run_program(int argc, char** argv) {
   Request request;
-  CLI::App cli(std::string(console::about_tool("tune")), "ddprun tune");
-  cli.footer(kExample);
-  declare(cli, request);
-  compare::add_running_options(cli, request.running);
-  console::add_overrides(cli, request.overrides);
-  console::add_node_options(cli, request.nodes);
-  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  const auto cli = console::tool_command("tune");
+  cli->footer(kExample);
+  declare(*cli, request);
+  compare::add_running_options(*cli, request.running);
+  console::add_overrides(*cli, request.overrides);
+  console::add_node_options(*cli, request.nodes);
+  if (const auto end = console::parse(*cli, argc, argv)) return *end;
   request.running.program = console::find_program("ddprun");
   return run(request, {argv, argv + argc});
 }

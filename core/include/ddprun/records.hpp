@@ -52,26 +52,23 @@ struct GpuRecord {
   int64_t reserved = -1;   // peak memory that LibTorch had reserved, in bytes
 };
 
-// One epoch, all ranks.
-struct EpochRecord {
-  int64_t epoch = 1;                  // from 1
-  double train_loss = kAbsent;        // mean over the samples of all ranks
-  double train_accuracy = kAbsent;    // 0..1
-  std::vector<double> per_rank_loss;  // mean over each rank's samples, in rank order
-  double validation_loss = kAbsent;
-  double validation_accuracy = kAbsent;  // 0..1
-  double test_loss = kAbsent;
-  double test_accuracy = kAbsent;  // 0..1
-  double seconds = kAbsent;        // training and evaluation
+// The results of an epoch, all ranks. An accuracy is 0..1.
+struct Metrics {
+  double train_loss = kAbsent;  // mean over the samples of all ranks
+  double validation_loss = kAbsent, validation_accuracy = kAbsent;
+  double test_loss = kAbsent, test_accuracy = kAbsent;
 };
 
-// The whole run, all ranks. avg_... are averages over all steps of this rank.
-struct Summary {
-  double test_accuracy = kAbsent;  // 0..1
-  double test_loss = kAbsent;
-  double validation_accuracy = kAbsent;  // 0..1
-  double validation_loss = kAbsent;
-  double train_loss = kAbsent;  // of the last epoch
+// One epoch, all ranks.
+struct EpochRecord : Metrics {
+  int64_t epoch = 1;                  // from 1
+  double train_accuracy = kAbsent;    // 0..1
+  std::vector<double> per_rank_loss;  // mean over each rank's samples, in rank order
+  double seconds = kAbsent;           // training and evaluation
+};
+
+// The whole run, all ranks, with the results of the last epoch. avg_... are averages over all steps of this rank.
+struct Summary : Metrics {
   double total_time = kAbsent;  // of training, between two barriers
   double avg_batch_time = kAbsent;
   double avg_data_time = kAbsent;
@@ -86,8 +83,8 @@ struct Summary {
   int64_t best_epoch = -1;  // the epoch whose weights checkpoint.best kept
   std::string stopped;      // "interrupted", "early_stop"; empty for a full run
   int64_t world = -1;
-  int64_t virtual_ranks = -1;             // strategy.virtual_ranks
-  std::string weights_sha256;             // with virtual ranks: of parameters and buffers, in the order of their names
+  int64_t virtual_ranks = -1;  // strategy.virtual_ranks
+  std::string weights_sha256;  // with virtual ranks: of parameters and buffers, in the order of their names
   int64_t devices = -1;                   // dp: number of replicas
   int64_t batch = -1;                     // global batch: samples of all ranks in a step
   std::vector<int64_t> samples_per_rank;  // batch weights: samples of a full step by rank, if they differ

@@ -87,7 +87,6 @@ class ShardedOptimizer : public torch::optim::Optimizer {
   };
   std::vector<Seen> seen_;                          // the parameters when they were partitioned; one may be there twice
   std::unique_ptr<torch::optim::Optimizer> local_;  // of this rank's parameters; has the state only within step()
-  torch::Tensor buffer_;                            // bytes of small parameters
   bool consolidated_ = false;
 };
 

@@ -33,16 +33,8 @@ void* handle(const c10::Stream& stream) {
   return native_handle(Guard(stream.device_type()), stream);
 }
 
-c10::Event ordering_event(torch::Device device) {
-  return c10::Event(device.type(), c10::EventFlag::PYTORCH_DEFAULT);
-}
-
 c10::Event timing_event(torch::Device device) {
   return c10::Event(device.type(), c10::EventFlag::BACKEND_DEFAULT);
-}
-
-void keep_for(const torch::Tensor& tensor, const c10::Stream& stream) {
-  Guard(stream.device_type()).recordDataPtrOnStream(tensor.storage().data_ptr(), stream);
 }
 
 }  // namespace ddprun::train

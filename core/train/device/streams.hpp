@@ -20,13 +20,7 @@ c10::Stream side_stream(torch::Device device, bool high_priority = false);
 // 2.11, which does not expose it.
 void* handle(const c10::Stream& stream);
 
-// An event that orders streams: record() it on one stream, then block() makes another stream wait for it.
-c10::Event ordering_event(torch::Device device);
 // An event that also stores its time: begin.elapsedTime(end), in milliseconds, once both events have completed.
 c10::Event timing_event(torch::Device device);
-
-// For a tensor that was allocated on another stream: its memory is not reused before the work queued on `stream` until
-// now, or until the tensor is freed, has completed. Does not change the tensor's ownership.
-void keep_for(const torch::Tensor& tensor, const c10::Stream& stream);
 
 }  // namespace ddprun::train

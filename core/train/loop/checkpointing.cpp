@@ -195,7 +195,7 @@ class RunCheckpointer final : public Checkpointer {
     for (const auto& [saver, state] : states) {
       if (state_.rank == 0) position.totals += read_position(state).totals;
     }
-    const int64_t saved = integer_of(states.at(0), "world");
+    const int64_t saved = number_of<int64_t>(states.at(0), "world");
     for (int saver = 0; saver < saved; ++saver) position.numbers.erase(speed_name(saver));
     for (int part = 0; part < state_.parts; ++part) {
       const auto step = static_cast<uint64_t>(position.step), rank = static_cast<uint64_t>(state_.rank + part);
@@ -221,14 +221,15 @@ class RunCheckpointer final : public Checkpointer {
     if (!std::filesystem::exists(path)) return;
     const File best = checkpoint::read_safetensors(path);
     const auto metric = best.metadata.find("best");
-    if (metric == best.metadata.end() || metric->second != options_.best || integer_of(best, "step") > position.step) {
+    if (metric == best.metadata.end() || metric->second != options_.best ||
+        number_of<int64_t>(best, "step") > position.step) {
       position.numbers.erase(kBestValue);
       position.numbers.erase(kBestEpoch);
       log::warning(path + " is of a later step, or of another metric: the search for the best starts again");
       return;
     }
-    position.numbers[kBestValue] = double_of(best, kBestValue);
-    position.numbers[kBestEpoch] = static_cast<double>(integer_of(best, "epoch"));
+    position.numbers[kBestValue] = number_of<double>(best, kBestValue);
+    position.numbers[kBestEpoch] = static_cast<double>(number_of<int64_t>(best, "epoch"));
     copy_best(best);
   }
 
@@ -237,7 +238,8 @@ class RunCheckpointer final : public Checkpointer {
     for (const checkpoint::Tensor& tensor : best.tensors) {
       views.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.data.data(), tensor.data.size()});
     }
-    options_.folder->save_best(integer_of(best, "step"), integer_of(best, "epoch"), views, best.metadata);
+    options_.folder->save_best(number_of<int64_t>(best, "step"), number_of<int64_t>(best, "epoch"), views,
+                               best.metadata);
   }
 
   const TrainingState state_;

@@ -13,8 +13,7 @@ namespace ddprun::train {
 // Single-threaded; one copy at a time.
 class Upload {
  public:
-  explicit Upload(torch::Device device)
-      : device_(device), stream_(side_stream(device)), copied_(ordering_event(device)) {}
+  explicit Upload(torch::Device device) : device_(device), stream_(side_stream(device)), copied_(device.type()) {}
   // Waits, as wait() does.
   ~Upload() {
     try {
@@ -41,8 +40,8 @@ class Upload {
   void hand_out(const TensorBatch& batch) {
     const c10::Stream current = current_stream(device_);
     copied_.block(current);
-    keep_for(batch.input, current);
-    keep_for(batch.target, current);
+    batch.input.record_stream(current);  // both were allocated on the other stream
+    batch.target.record_stream(current);
   }
 
   // Blocks the host until the last copy is done. Its host memory may be reused then.

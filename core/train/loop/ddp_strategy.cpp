@@ -17,7 +17,7 @@ class DdpStrategy final : public Strategy {
 
   void prepare() override { sync_.broadcast_state(); }
   void synchronize_buffers() override { sync_.broadcast_buffers(); }
-  void begin_micro_batch(bool last) override { sync_.hold(!last); }
+  void begin_micro_batch(bool last) override { sync_.hooks().hold(!last); }
   void finish_gradients() override { sync_.finalize(); }
   void skip_backward() override { sync_.skip(); }
 

@@ -115,7 +115,7 @@ class DpStrategy final : public Strategy {
   void wait_for_others() {
     if (device_.is_cpu()) return;
     for (int part = 1; part < used_; ++part) {
-      c10::Event reached = ordering_event(at(part).device);
+      c10::Event reached(at(part).device.type());
       reached.record(current_stream(at(part).device));
       reached.block(current_stream(device_));
     }

@@ -23,13 +23,8 @@ void ParityLog::after_optimizer_step(int64_t step) {
   std::string lines;
   for (std::size_t index = 0; index < parameters_.size(); ++index) {
     const NamedTensor& parameter = parameters_[index];
-    record::ParityRecord record;
-    record.step = step;
-    record.parameter = parameter.name;
-    record.elements = parameter.tensor.numel();
-    record.gradient = gradients_.at(index);
-    record.value = digest_of(parameter.tensor);
-    record::append_json(lines, record);
+    record::append_json(lines, record::ParityRecord{step, parameter.name, parameter.tensor.numel(),
+                                                    gradients_.at(index), digest_of(parameter.tensor)});
     lines += '\n';
   }
   file_.write(lines);

@@ -5,7 +5,9 @@
 #include <map>
 #include <string>
 
+#include "base/text.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "ddprun/error.hpp"
 #include "ddprun/records.hpp"
 
 namespace ddprun::train {
@@ -53,9 +55,14 @@ struct Position {
 void write_position(const Position& position, checkpoint::Metadata& metadata);
 Position read_position(const checkpoint::File& file);
 
-// A required whole number of a file's metadata. Throws as read_position() does.
-int64_t integer_of(const checkpoint::File& file, const std::string& key);
-// A required double of a file's metadata. Throws as read_position() does.
-double double_of(const checkpoint::File& file, const std::string& key);
+// A required number of a file's metadata. Throws as read_position() does.
+template <class Number>
+Number number_of(const checkpoint::File& file, const std::string& key) {
+  const auto found = file.metadata.find(key);
+  if (found != file.metadata.end()) {
+    if (const auto value = parse_number<Number>(found->second)) return *value;
+  }
+  throw Error(ExitCode::usage, file.path + ": \"" + key + "\" is missing or no number: not a state of this ddprun");
+}
 
 }  // namespace ddprun::train

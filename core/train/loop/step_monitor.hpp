@@ -17,9 +17,11 @@ class StepMonitor {
   StepMonitor(torch::Device device, const std::vector<Observer*>& observers) : timer(device), observers_(observers) {}
 
   // A phase of the current step begins. bucket: of an allreduce.
-  void phase(Phase phase, int bucket = -1) { report(phase, step, bucket); }
+  void phase(Phase phase, int bucket = -1) { phase_of(step, phase, bucket); }
   // A phase of another step begins: of the next one, or of one that the GPU is still executing.
-  void phase_of(int64_t other, Phase phase) { report(phase, other, -1); }
+  void phase_of(int64_t other, Phase phase, int bucket = -1) {
+    for (Observer* each : observers_) each->on_phase(phase, other, bucket);
+  }
 
   void begin(record::StepRecord& record) {
     record_ = &record;
@@ -39,10 +41,6 @@ class StepMonitor {
   StepTimer timer;
 
  private:
-  void report(Phase phase, int64_t of_step, int bucket) {
-    for (Observer* each : observers_) each->on_phase(phase, of_step, bucket);
-  }
-
   const std::vector<Observer*>& observers_;
   record::StepRecord* record_ = nullptr;  // of the current step
 };

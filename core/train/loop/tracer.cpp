@@ -32,7 +32,7 @@ void Tracer::on_phase(Phase phase, int64_t step, int bucket) {
 
 void Tracer::on_step_end(const record::StepRecord& record, int64_t, const LoopState&) {
   if (step_ == 0) return;
-  end_phase();
+  phases_.back().end = now();
   step_ = 0;
   done_.push_back({"step " + std::to_string(record.step),
                    phases_.front().begin,
@@ -47,20 +47,13 @@ void Tracer::on_step_end(const record::StepRecord& record, int64_t, const LoopSt
 void Tracer::drop() {
   step_ = 0;
   phases_.clear();
-  in_phase_ = false;
 }
 
 void Tracer::begin_phase(const std::string& name, int bucket) {
   if (step_ == 0) return;
-  end_phase();
+  if (!phases_.empty()) phases_.back().end = now();
   phases_.push_back({name, now(), 0, kPhaseThread, {{"step", step_}}});
   if (bucket >= 0) phases_.back().args.emplace_back("bucket", bucket);
-  in_phase_ = true;
-}
-
-void Tracer::end_phase() {
-  if (in_phase_) phases_.back().end = now();
-  in_phase_ = false;
 }
 
 void Tracer::add_allreduces(int64_t step) {

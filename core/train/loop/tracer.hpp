@@ -31,15 +31,13 @@ class Tracer final : public Observer {
   bool is_chosen(int64_t step) const { return std::find(steps_.begin(), steps_.end(), step) != steps_.end(); }
   void drop();
   void begin_phase(const std::string& name, int bucket);
-  void end_phase();
   void add_allreduces(int64_t step);
 
   const std::vector<int64_t> steps_;
   const BucketedReducer* reducer_ = nullptr;
   std::vector<record::Span> done_;    // of completed steps
   std::vector<record::Span> phases_;  // of the current step; the last is still open
-  bool in_phase_ = false;
-  int64_t step_ = 0;  // that is being traced; 0: none
+  int64_t step_ = 0;                  // that is being traced; 0: none
 };
 
 }  // namespace ddprun::train

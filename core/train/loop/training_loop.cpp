@@ -230,11 +230,7 @@ record::Summary TrainingLoop::summarize() {
   const comm::Group& ranks = deps_.ranks;
   const auto samples = ranks.sum({static_cast<double>(totals_.sums.samples)});
   record::Summary summary = totals_.summary(steps_here(), samples[0]);
-  summary.test_accuracy = last_epoch_.test_accuracy;
-  summary.test_loss = last_epoch_.test_loss;
-  summary.validation_accuracy = last_epoch_.validation_accuracy;
-  summary.validation_loss = last_epoch_.validation_loss;
-  summary.train_loss = last_epoch_.train_loss;
+  static_cast<record::Metrics&>(summary) = last_epoch_;
   summary.epochs = state_.complete_epochs();
   summary.samples_per_rank = deps_.train.samples_per_rank();
   summary.stopped = state_.stopped;

@@ -36,10 +36,12 @@ Amp amp_of(const std::string& name) {
   return name == "fp16" ? Amp::fp16 : Amp::off;
 }
 
-LossScale::LossScale(torch::Device device, ScalerState state, ScaleRule rule)
-    : scale_(torch::full({}, state.scale, torch::TensorOptions(device).dtype(torch::kFloat32))),
-      tracker_(torch::full({}, state.growth_tracker, torch::TensorOptions(device).dtype(torch::kInt32))),
-      rule_(rule) {}
+LossScale::LossScale(torch::Device device, const GradScalerOptions& options, int64_t growth_tracker)
+    : scale_(torch::full({}, options.init_scale, torch::TensorOptions(device).dtype(torch::kFloat32))),
+      tracker_(torch::full({}, growth_tracker, torch::TensorOptions(device).dtype(torch::kInt32))),
+      growth_factor_(options.growth_factor),
+      backoff_factor_(options.backoff_factor),
+      growth_interval_(options.growth_interval) {}
 
 torch::Tensor LossScale::unscale(const std::vector<torch::Tensor>& gradients) const {
   const torch::NoGradGuard no_grad;
@@ -93,7 +95,7 @@ void Precision::save(std::map<std::string, double>& numbers) const {
 void Precision::restore(const std::map<std::string, double>& numbers) {
   const auto scale = numbers.find(kScale), tracker = numbers.find(kGrowthTracker);
   if (!scaler_ || scale == numbers.end() || tracker == numbers.end()) return;
-  scaler_.emplace(device_, ScalerState{scale->second, static_cast<int64_t>(tracker->second)});
+  scaler_.emplace(device_, GradScalerOptions{.init_scale = scale->second}, static_cast<int64_t>(tracker->second));
 }
 
 }  // namespace train

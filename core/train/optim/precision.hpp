@@ -28,19 +28,12 @@ struct ScalerState {
   int64_t growth_tracker = 0;  // steps without overflow since the scale last changed
 };
 
-// How the scale changes: multiplied by `backoff` after a step whose gradients overflowed, and by `growth` after
-// `growth_interval` steps in a row without overflow.
-struct ScaleRule {
-  double growth = 2;
-  double backoff = 0.5;
-  int64_t growth_interval = 2000;
-};
-
 // The scale of ddprun::GradScaler (ddprun/amp.hpp), with the arithmetic of torch.amp.GradScaler. The state is on the
 // gradients' device; only state() waits for the device. Single-threaded.
 class LossScale {
  public:
-  explicit LossScale(torch::Device device, ScalerState state = {}, ScaleRule rule = {});
+  // growth_tracker: as ScalerState.
+  explicit LossScale(torch::Device device, const GradScalerOptions& options = {}, int64_t growth_tracker = 0);
 
   // The factor for the loss before backward: float32, no dimensions. update() changes it in place.
   const torch::Tensor& scale() const { return scale_; }
@@ -49,14 +42,15 @@ class LossScale {
   torch::Tensor unscale(const std::vector<torch::Tensor>& gradients) const;
   // Call it after each step with the result of unscale(), with the same value on all ranks.
   void update(const torch::Tensor& overflow) {
-    at::_amp_update_scale_(scale_, tracker_, overflow, rule_.growth, rule_.backoff, rule_.growth_interval);
+    at::_amp_update_scale_(scale_, tracker_, overflow, growth_factor_, backoff_factor_, growth_interval_);
   }
 
   ScalerState state() const { return {scale_.item<float>(), tracker_.item<int>()}; }
 
  private:
   torch::Tensor scale_, tracker_;
-  ScaleRule rule_;
+  double growth_factor_, backoff_factor_;
+  int64_t growth_interval_;
 };
 
 class FusedOptimizer;

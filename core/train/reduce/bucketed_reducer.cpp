@@ -1,6 +1,7 @@
 #include "train/reduce/bucketed_reducer.hpp"
 
 #include <ATen/ScalarOps.h>
+#include <c10/util/StringUtil.h>
 
 #include <algorithm>
 #include <limits>
@@ -13,12 +14,6 @@
 
 namespace ddprun::train {
 namespace {
-
-std::string with_commas(const std::set<std::string_view>& names) {
-  std::string text;
-  for (const std::string_view name : names) text.append(text.empty() ? "" : ", ").append(name);
-  return text;
-}
 
 std::vector<NamedTensor> at_least_one(std::vector<NamedTensor> parameters) {
   if (parameters.empty()) throw Error(ExitCode::usage, "the model has no parameter that requires a gradient");
@@ -250,7 +245,7 @@ comm::Execution BucketedReducer::execution() const {
     algorithms.insert(bucket.execution().algorithm);
     transports.insert(bucket.execution().transport);
   }
-  return {with_commas(algorithms), with_commas(transports)};
+  return {c10::Join(", ", algorithms), c10::Join(", ", transports)};
 }
 
 }  // namespace ddprun::train

@@ -22,7 +22,7 @@ struct GradientSyncOptions {
 // What DistributedDataParallel of the library and strategy ddp of the command share. In each step: backward, during
 // which full buckets are reduced, then finalize.
 //
-// One thread calls it: the one that runs backward. All functions but hold are collective, and throw as the backend.
+// One thread calls it: the one that runs backward. All functions are collective, and throw as the backend.
 class GradientSync {
  public:
   // The group has a backend. The model's parameters must not be replaced meanwhile. Throws Error(usage) if no
@@ -34,16 +34,13 @@ class GradientSync {
   // Overwrites the buffers that the model has now (BatchNorm's running statistics), unless broadcast_buffers is off.
   void broadcast_buffers(int root = 0);
 
-  // While on, backward only adds to this rank's gradients. Returns the value before. Off at first.
-  bool hold(bool on) { return hooks_.hold(on); }
   // After a backward that threw, instead of finalize. The ranks may go on if it threw on all of them at the same place.
   void abandon() noexcept;
   // After the last backward of a step. Afterwards the gradients are the averages over the ranks.
   void finalize();
   // Replaces backward and finalize on a rank without samples, whose gradients count as zero. Afterwards this rank has
-  // the averages too. skip() reports zeros as gradients of this rank; with finalize_zeros(), it has none.
+  // the averages too. skip() reports zeros as gradients of this rank; with reducer().finalize_zeros(), it has none.
   void skip();
-  void finalize_zeros() { reducer_.finalize_zeros(); }
 
   void set_on_phase(std::function<void(Phase phase, int bucket)> on_phase);
   GradientHooks& hooks() { return hooks_; }

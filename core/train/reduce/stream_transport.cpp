@@ -13,8 +13,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kUnread = 3;  // steps whose times are not read yet: more than a host runs ahead of its GPU
 
 struct Timed {
-  explicit Timed(torch::Device device)
-      : ready(ordering_event(device)), begin(timing_event(device)), end(timing_event(device)) {}
+  explicit Timed(torch::Device device) : ready(device.type()), begin(timing_event(device)), end(timing_event(device)) {}
 
   std::size_t bytes = 0;
   c10::Event ready, begin, end;
@@ -55,7 +54,7 @@ class StreamTransport final : public BucketTransport {
   void finish(std::size_t bucket) override { steps_.back()[bucket].end.block(current_stream(device_)); }
 
   void abandon() override {
-    c10::Event end = ordering_event(device_);
+    c10::Event end(device_.type());
     end.record(side_);
     end.block(current_stream(device_));
   }

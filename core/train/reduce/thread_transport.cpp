@@ -60,7 +60,7 @@ class ThreadTransport final : public BucketTransport {
   void mark_ready(std::size_t bucket) {
     const torch::Device device = buckets_[bucket].device();
     if (!side_) side_.emplace(side_stream(device));
-    while (ready_.size() < buckets_.size()) ready_.push_back(ordering_event(device));
+    while (ready_.size() < buckets_.size()) ready_.emplace_back(device.type());
     ready_[bucket].record(current_stream(device));
   }
 

@@ -15,22 +15,14 @@ void broadcast_tensors(const comm::Group& ranks, const std::vector<NamedTensor>&
   std::map<torch::ScalarType, std::vector<torch::Tensor>> by_type;
   for (const NamedTensor& item : tensors) {
     // Not detach(): that shares the counter with which autograd refuses a second backward through changed buffers.
-    by_type[item.tensor.scalar_type()].push_back(item.tensor.variable_data());
+    if (item.tensor.numel() > 0) by_type[item.tensor.scalar_type()].push_back(item.tensor.variable_data());
   }
   for (auto& [type, group] : by_type) {
-    std::vector<torch::Tensor> parts;
-    for (const torch::Tensor& tensor : group) parts.push_back(tensor.reshape({-1}));
-    const torch::Tensor flat = torch::cat(parts);
+    const torch::Tensor flat = at::flatten_dense_tensors(group);
     Collective call = in_place(flat.view(torch::kUInt8));  // bool and complex have no DType
     call.root = root;
     ranks.backend().broadcast(call).wait(ranks.timeout());
-    std::vector<torch::Tensor> views;
-    int64_t offset = 0;
-    for (const torch::Tensor& tensor : group) {
-      views.push_back(flat.narrow(0, offset, tensor.numel()).view(tensor.sizes()));
-      offset += tensor.numel();
-    }
-    at::_foreach_copy_(group, views);  // few kernels for all tensors on a GPU
+    at::_foreach_copy_(group, at::unflatten_dense_tensors(flat, group));  // few kernels for all tensors on a GPU
   }
 }
 

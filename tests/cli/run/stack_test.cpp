@@ -14,11 +14,13 @@ namespace {
 
 using ddprun::run::Frame;
 
-std::atomic<bool> spinning{false}, stop{false};
+std::atomic<bool> spinning{false};
+bool stop = false;
 
 [[gnu::noinline]] void spin_here() {
   spinning = true;
-  while (!stop) {
+  // No call of a function, also without optimization.
+  while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
   }
 }
 
@@ -66,7 +68,7 @@ TEST_CASE("the stack of another thread names its functions, the innermost first"
   std::thread thread(spin_here);
   while (!spinning) std::this_thread::yield();
   const std::vector<Frame> stack = ddprun::run::stack_of(thread.native_handle());
-  stop = true;
+  __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
   thread.join();
   REQUIRE(has(stack, "spin_here"));
   // ThreadSanitizer delays a signal, and calls the handler from its own code.

@@ -13,7 +13,6 @@ using testing::As;
 using testing::failures;
 using testing::run_ranks;
 
-constexpr auto kDeadline = std::chrono::seconds(60);
 
 // Adds `spare` to the output in all forwards but the last of a step.
 class SpareModel final : public Model {

@@ -12,7 +12,6 @@ using testing::As;
 using testing::failures;
 using testing::run_ranks;
 
-constexpr auto kDeadline = std::chrono::seconds(60);
 using Steps = std::vector<int64_t>;
 
 // A training of 60 steps in epochs of 40, whose clock the test sets; what the agreement asked, and when.

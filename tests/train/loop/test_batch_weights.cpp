@@ -12,7 +12,6 @@ using testing::As;
 using testing::failures;
 using testing::run_ranks;
 
-constexpr auto kDeadline = std::chrono::seconds(60);
 
 TEST_CASE("ranks with unequal batch weights match one rank, also if a rank has no sample") {
   Fit<LineModel> alone(0, 1, 47, 6, Last::exact);

@@ -14,8 +14,6 @@ using testing::As;
 using testing::failures;
 using testing::run_ranks;
 
-constexpr auto kDeadline = std::chrono::seconds(60);
-constexpr auto kTimeout = std::chrono::seconds(20);
 constexpr double kRate = 0.1;
 
 // Two convolutions; the initial weights are always the same.

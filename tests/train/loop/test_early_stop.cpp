@@ -12,7 +12,6 @@ using testing::As;
 using testing::failures;
 using testing::run_ranks;
 
-constexpr auto kDeadline = std::chrono::seconds(60);
 
 // The epoch after which a run with these losses and accuracies ends; 0: it does not stop.
 int64_t end_of(const EarlyStopRule& rule, const std::vector<double>& values) {

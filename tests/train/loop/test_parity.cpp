@@ -18,9 +18,8 @@ using testing::failures;
 using testing::run_ranks;
 using testing::TempDir;
 
-constexpr auto kDeadline = std::chrono::seconds(60);
 
-Job steps(int64_t count) {
+Job train_steps(int64_t count) {
   return {std::nullopt, count, false, {0}};
 }
 
@@ -65,7 +64,7 @@ TEST_CASE("two ranks log the first steps, equally") {
   CHECK(failures(run_ranks(2, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
           Fit<LineModel> fit(rank.rank(), 2, 20, 5, Last::pad);
-          fit_with_parity(fit, *backend, dir.path(), steps(4));
+          fit_with_parity(fit, *backend, dir.path(), train_steps(4));
         })) == "");
   const auto ranks = tools::read_parity(dir.path(), 2);
   REQUIRE(ranks.size() == 2);
@@ -88,7 +87,7 @@ TEST_CASE("a fit on one device has digests") {
   {
     ParityLog log(dir.path(), 0, parameters_of(fit), 1);
     fit.observers = {&log};
-    fit.run_single(steps(1));
+    fit.run_single(train_steps(1));
   }
   const auto records = tools::read_parity(dir.path(), 1).at(0);
   REQUIRE(records.size() == 2);

@@ -11,8 +11,6 @@ using testing::As;
 using testing::failures;
 using testing::run_ranks;
 
-constexpr auto kDeadline = std::chrono::seconds(60);
-constexpr auto kTimeout = std::chrono::seconds(20);
 
 TEST_CASE("rank 0's tensors reach all ranks, whatever their types and strides") {
   CHECK(failures(run_ranks(3, As::processes, kDeadline, [](testing::Rank& rank) {

@@ -11,7 +11,6 @@ using testing::As;
 using testing::failures;
 using testing::run_ranks;
 
-constexpr auto kDeadline = std::chrono::seconds(60);
 constexpr int64_t kMore = int64_t{256} << 20;
 
 TEST_CASE("the summary's peak memory is the maximum over the ranks, on every rank") {

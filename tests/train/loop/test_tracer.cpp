@@ -15,7 +15,6 @@ using testing::As;
 using testing::failures;
 using testing::run_ranks;
 
-constexpr auto kDeadline = std::chrono::seconds(60);
 
 const Span* find(const std::vector<Span>& spans, const std::string& name) {
   const auto found = std::find_if(spans.begin(), spans.end(), [&](const Span& span) { return span.name == name; });

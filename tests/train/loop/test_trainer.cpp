@@ -16,7 +16,6 @@ using testing::As;
 using testing::failures;
 using testing::run_ranks;
 
-constexpr auto kDeadline = std::chrono::seconds(60);
 
 TEST_CASE("two, three and four ranks with batch B/N match one rank with batch B") {
   Fit<LineModel> alone(0, 1, 48, 12, Last::pad);

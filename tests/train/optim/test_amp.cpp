@@ -15,7 +15,6 @@ using testing::As;
 using testing::failures;
 using testing::run_ranks;
 
-constexpr auto kDeadline = std::chrono::seconds(60);
 
 // Twenty samples per rank and step, so that the gradients of an average loss stay in the range of float16 at the first
 // scale.

@@ -10,7 +10,6 @@ using testing::As;
 using testing::failures;
 using testing::run_ranks;
 
-constexpr auto kDeadline = std::chrono::seconds(60);
 constexpr double kRate = 0.05;  // of Fit's optimizer
 
 Job one_step() {

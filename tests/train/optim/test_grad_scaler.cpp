@@ -15,7 +15,7 @@ torch::Tensor flag(bool overflow) {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 TEST_CASE("gradients are divided by the scale, and infinite or NaN ones are detected") {
-  const LossScale scaler(torch::kCPU, {8, 0});
+  const LossScale scaler(torch::kCPU, {.init_scale = 8});
   const std::vector<torch::Tensor> gradients{torch::tensor({8.0f, -4.0f}), torch::tensor({16.0f})};
   CHECK(scaler.unscale(gradients).item<float>() == 0);
   CHECK(torch::equal(gradients[0], torch::tensor({1.0f, -0.5f})));
@@ -43,7 +43,7 @@ TEST_CASE("the scale halves with each overflow, and doubles after 2000 steps wit
 }
 
 TEST_CASE("a scaler continues from another's state") {
-  LossScale scaler(torch::kCPU, {1024, 1999});
+  LossScale scaler(torch::kCPU, {.init_scale = 1024}, 1999);
   scaler.update(flag(false));
   CHECK(scaler.state().scale == 2048);
 }

@@ -16,7 +16,6 @@ using testing::As;
 using testing::failures;
 using testing::run_ranks;
 
-constexpr auto kDeadline = std::chrono::seconds(60);
 
 torch::Tensor input_of(int rank, int step) {
   return torch::arange(8, torch::kFloat32).view({2, 4}) * 0.1 + rank * 0.7 - step * 0.2;

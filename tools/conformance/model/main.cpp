@@ -10,22 +10,23 @@ namespace ddprun::conformance {
 namespace {
 
 ExitCode run_program(int argc, char** argv) {
-  CLI::App cli("Test a model against the contract of ddprun/plugin/model_plugin.hpp.", "ddprun conformance");
-  cli.footer("Exit codes: 0 all passed, 2 usage, 3 plugin not found or refused, 6 a check failed.");
+  const auto cli = console::make_command("Test a model against the contract of ddprun/plugin/model_plugin.hpp.",
+                                         "ddprun conformance");
+  cli->footer("Exit codes: 0 all passed, 2 usage, 3 plugin not found or refused, 6 a check failed.");
   ModelSettings settings;
   CheckOptions checks;
   std::string name, dataset = "synthetic";
   std::vector<std::string> plugin_path, options, data_options;
-  cli.add_option("--model", name, "The model to test: the name or path of a plugin.")->required();
-  console::add_plugin_path(cli, plugin_path);
-  console::add_key_values(cli, "--option", options, "KEY=VALUE",
+  cli->add_option("--model", name, "The model to test: the name or path of a plugin.")->required();
+  console::add_plugin_path(*cli, plugin_path);
+  console::add_key_values(*cli, "--option", options, "KEY=VALUE",
                           "An option of the model, as in model.options. May be repeated.");
-  cli.add_option("--dataset", dataset, "The data set that gives shape, classes and samples.")->capture_default_str();
-  cli.add_option("--root", settings.data.root, "The folder of its files.")->type_name("DIR");
-  console::add_key_values(cli, "--data-option", data_options, "KEY=VALUE",
+  cli->add_option("--dataset", dataset, "The data set that gives shape, classes and samples.")->capture_default_str();
+  cli->add_option("--root", settings.data.root, "The folder of its files.")->type_name("DIR");
+  console::add_key_values(*cli, "--data-option", data_options, "KEY=VALUE",
                           "An option of the data set, for example shape=1x28x28 or classes=10. May be repeated.");
-  add_check_options(cli, checks);
-  if (const auto end = console::parse(cli, argc, argv)) return *end;
+  add_check_options(*cli, checks);
+  if (const auto end = console::parse(*cli, argc, argv)) return *end;
   settings.options = console::key_values("--option", options);
   settings.data.options = console::key_values("--data-option", data_options);
   const auto registry = plugin::Registry::standard(plugin_path);
