@@ -1,5 +1,6 @@
 #include "ddprun/ddp.hpp"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/record_function.h>
 #include <c10/util/ScopeExit.h>
 #include <torch/csrc/autograd/engine.h>
@@ -21,6 +22,7 @@
 #include "ddp/module_watch.hpp"
 #include "ddp/share.hpp"
 #include "ddprun/error.hpp"
+#include "elastic/virtual_ranks.hpp"
 #include "train/loop/program_steps.hpp"
 #include "train/reduce/gradient_sync.hpp"
 #include "train/tensor/parameters.hpp"
@@ -55,7 +57,8 @@ std::string text_of(const DistributedDataParallelOptions& options) {
        << "\nbroadcast_buffers = " << options.broadcast_buffers
        << "\nfind_unused_parameters = " << options.find_unused_parameters
        << "\ngradient_as_bucket_view = " << options.gradient_as_bucket_view
-       << "\nstatic_graph = " << options.static_graph;
+       << "\nstatic_graph = " << options.static_graph << "\nvirtual_ranks = " << options.virtual_ranks;
+  if (options.virtual_ranks > 0) text << "\nTorch's seed = " << at::detail::getDefaultCPUGenerator().current_seed();
   return text.str();
 }
 
@@ -168,6 +171,16 @@ class DistributedDataParallel::Impl {
     sync_.broadcast_state();
     sync_.set_on_phase([this](Phase phase, int bucket) { progress(phase, bucket); });
     sync_.hooks().set_on_first([this] { begin_backward(); });
+    if (options.virtual_ranks != 0) {
+      const torch::Device device = group.state().device;
+      const elastic::VirtualRanksOptions virtual_ranks{
+          .count = options.virtual_ranks,
+          .find_unused_parameters = options.find_unused_parameters,
+          .own_buffers = !options.broadcast_buffers,
+          .gpus = device.is_cpu() ? std::vector<torch::Device>{} : std::vector{device}};
+      virtual_.emplace(model, sync_, group.state().ranks, virtual_ranks);
+      virtual_->states().seed(at::detail::getDefaultCPUGenerator().current_seed());
+    }
     const char *const folder = std::getenv("DDPRUN_RECORD"), *const parity = std::getenv("DDPRUN_RECORD_PARITY");
     const auto* const joined = dynamic_cast<const ddp::JoinedState*>(&group.state());
     if (folder != nullptr && recorded == nullptr && joined != nullptr && joined->parent == nullptr) {
@@ -182,18 +195,21 @@ class DistributedDataParallel::Impl {
     if (const auto error = ddp::error_of([&] { steps_->end(); })) log::error(error->what());
   }
 
-  bool hold(bool on) { return sync_.hooks().hold(on); }
-  void log(double loss, int64_t samples) {
-    if (steps_) steps_->log(loss, samples);
-  }
-
   void register_comm_hook(CommHook hook) {
     if (!hook) throw Error(ExitCode::usage, "register_comm_hook: the hook has no stage reduce");
+    if (virtual_) throw Error(ExitCode::usage, "register_comm_hook: not with virtual_ranks");
     if (std::exchange(has_hook_, true)) throw Error(ExitCode::usage, "register_comm_hook: there is a hook already");
     ddp::register_comm_hook(sync_, group_, std::move(hook));
   }
 
+  void for_each_virtual_rank(const std::function<void(int rank)>& step) {
+    if (!virtual_)
+      throw Error(ExitCode::usage, "for_each_virtual_rank: set DistributedDataParallelOptions::virtual_ranks");
+    virtual_->run(step);
+  }
+
   void join(const std::function<void()>& loop, JoinOptions options) {
+    if (virtual_) throw Error(ExitCode::usage, "join: not with virtual_ranks");
     if (has_hook_ && !options.divide_by_initial_world_size) {
       throw Error(ExitCode::usage, "join: divide_by_initial_world_size must be true with a communication hook");
     }
@@ -214,7 +230,6 @@ class DistributedDataParallel::Impl {
     sync_.broadcast_state(last_in(gather(group_, is_last)));
   }
 
- private:
   void begin_backward() {
     watch_.require_unchanged();
     ++step_;
@@ -229,8 +244,12 @@ class DistributedDataParallel::Impl {
 
   // Within backward(), after the last gradient.
   void end_backward() {
-    sync_.finalize();
-    sync_.broadcast_buffers(root_);
+    if (virtual_) {
+      virtual_->finalize();
+    } else {
+      sync_.finalize();
+      sync_.broadcast_buffers(root_);
+    }
     if (steps_) steps_->end_step();
     progress(Phase::optimizer);
   }
@@ -254,6 +273,7 @@ class DistributedDataParallel::Impl {
 
   const Group group_;
   train::GradientSync sync_;
+  std::optional<elastic::VirtualRanks> virtual_;
   const ddp::ModuleWatch watch_;
   std::optional<train::ProgramSteps> steps_;  // recorded
   int64_t step_ = 0;
@@ -284,21 +304,20 @@ void DistributedDataParallel::register_comm_hook(CommHook hook) {
 }
 
 void DistributedDataParallel::log(double loss, int64_t samples) {
-  impl_->log(loss, samples);
+  if (impl_->steps_) impl_->steps_->log(loss, samples);
+}
+
+void DistributedDataParallel::for_each_virtual_rank(const std::function<void(int rank)>& step) {
+  impl_->for_each_virtual_rank(step);
 }
 
 void DistributedDataParallel::join(const std::function<void()>& loop, JoinOptions options) {
   impl_->join(loop, std::move(options));
 }
 
-DistributedDataParallel::NoSync::NoSync(Impl& ddp) : ddp_(ddp), before_(ddp.hold(true)) {}
-
-DistributedDataParallel::NoSync::~NoSync() {
-  ddp_.hold(before_);
-}
-
-DistributedDataParallel::NoSync DistributedDataParallel::no_sync() {
-  return NoSync(*impl_);
+std::shared_ptr<void> DistributedDataParallel::no_sync() {
+  train::GradientHooks& hooks = impl_->sync_.hooks();
+  return {nullptr, [&hooks, before = hooks.hold(true)](void*) { hooks.hold(before); }};
 }
 
 }  // namespace ddprun

@@ -8,8 +8,9 @@
 
 namespace ddprun {
 
-DistributedSampler::DistributedSampler(std::size_t size, const Group& group, bool shuffle, uint64_t seed, Last last)
-    : sampler_(data::distributed_sampler(static_cast<int64_t>(size), group.rank(), group.size(), seed, shuffle, last)) {
+DistributedSampler::DistributedSampler(std::size_t size, int num_replicas, int rank, bool shuffle, uint64_t seed,
+                                       Last last)
+    : sampler_(data::distributed_sampler(static_cast<int64_t>(size), rank, num_replicas, seed, shuffle, last)) {
   set_epoch(0);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iomanip>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
 
@@ -28,22 +29,18 @@ int64_t progress_of(const train::Position& at) {
 
 const std::string kOptimizer = "optimizer.", kWorld = "world", kEpoch = "epoch's record";
 
-// One `key=value` per line.
+// Of the seconds of a change among Position::numbers, which are sorted by name: "change.000000000000000019 2".
+const std::string kChange = "change.";
+
 std::string text_of(const train::Position& position, const std::string& epoch) {
   checkpoint::Metadata metadata{{kEpoch, epoch}};
   train::write_position(position, metadata);
-  std::string text;
-  for (const auto& [key, value] : metadata) text += key + "=" + value + "\n";
-  return text;
+  return nlohmann::json(metadata).dump();
 }
 
 checkpoint::File file_of(const std::string& text) {
   checkpoint::File file;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t equals = line.find('=');
-    file.metadata[line.substr(0, equals)] = line.substr(equals + 1);
-  }
+  file.metadata = nlohmann::json::parse(text);
   return file;
 }
 
@@ -102,7 +99,7 @@ train::Decision Survivor::after_epoch(const record::EpochRecord& record, train::
 void Survivor::keep(VirtualRanks& ranks, torch::optim::Optimizer& optimizer,
                     const std::vector<train::NamedTensor>& parameters) {
   if (!is_running_) return;
-  ranks.roll_back();
+  ranks.states().roll_back();
   optimizer_ = train::optimizer_state(optimizer, parameters);
 }
 
@@ -145,7 +142,10 @@ void Survivor::catch_up(const torch::nn::Module& model, const comm::Group& ranks
   epoch_ = file.metadata.at(kEpoch);
 }
 
-train::ResumeFrom Survivor::resume(const std::string& checkpoints) const {
+train::ResumeFrom Survivor::resume(const std::string& checkpoints) {
+  seconds_ = std::chrono::duration<double>(Clock::now() - finished_).count();
+  const std::string step = std::to_string(at_.step);
+  at_.numbers[kChange + std::string(18 - step.size(), '0') + step + " " + std::to_string(members_.size())] += seconds_;
   train::Position at = at_;
   at.totals = {};
   for (const Member& member : met_) {
@@ -165,11 +165,21 @@ train::ResumeFrom Survivor::resume(const std::string& checkpoints) const {
   return {checkpoint::commit_at(checkpoints, at.step), false, {{0, std::move(file)}}};
 }
 
+record::Changes Survivor::changes() const {
+  record::Changes changes;
+  for (const auto& [name, seconds] : at_.numbers) {
+    if (!name.starts_with(kChange)) continue;
+    std::istringstream text(name.substr(kChange.size()));
+    text >> changes.after_step.emplace_back() >> changes.ranks.emplace_back();
+    changes.seconds.push_back(seconds);
+  }
+  return changes;
+}
+
 std::string Survivor::text() const {
   std::ostringstream text;
   text << members_.size() << (members_.size() == 1 ? " rank goes on" : " ranks go on") << " after step " << at_.step
-       << ", " << std::setprecision(2) << std::chrono::duration<double>(Clock::now() - finished_).count()
-       << " s after its end";
+       << ", " << std::setprecision(2) << seconds_ << " s after its end";
   return text.str();
 }
 

@@ -53,12 +53,14 @@ class Survivor final : public train::Policy {
   // Collective over `ranks`, the members: overwrites model, position and optimizer state of a rank that is behind. If a
   // rank dies meanwhile, each rank has either its old state or the new one. Throws as CommBackend.
   void catch_up(const torch::nn::Module& model, const comm::Group& ranks);
-  // What the ranks resume from. checkpoints: the folder of this run's checkpoints.
-  train::ResumeFrom resume(const std::string& checkpoints) const;
+  // Adds this change to changes(). What the ranks resume from. checkpoints: the folder of this run's checkpoints.
+  train::ResumeFrom resume(const std::string& checkpoints);
 
   // The record of the last finished epoch, as record::append_json(); "" if there is none.
   const std::string& epoch() const { return epoch_; }
-  // "2 ranks go on after step 19, 0.15 s after its end".
+  // All changes of the training, also those before the checkpoint that it was resumed from.
+  record::Changes changes() const;
+  // The last change, after resume(): "2 ranks go on after step 19, 0.15 s after its end".
   std::string text() const;
 
  private:
@@ -74,6 +76,7 @@ class Survivor final : public train::Policy {
   std::size_t first_ = 0;  // of met_: the first that is furthest
   using Clock = std::chrono::steady_clock;
   Clock::time_point finished_ = Clock::now();  // the last step
+  double seconds_ = 0;                         // from then until resume()
   Clock::time_point next_check_;               // for ranks that join
 };
 

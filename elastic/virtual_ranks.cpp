@@ -1,14 +1,14 @@
 #include "elastic/virtual_ranks.hpp"
 
-#include <openssl/evp.h>
+#include <c10/util/ScopeExit.h>
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cstring>
 #include <numeric>
 #include <utility>
 
-#include "base/text.hpp"
+#include "base/sha256.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/plugin/detail/mix.hpp"
 #include "train/tensor/tensor_buffer.hpp"
@@ -37,22 +37,24 @@ std::string sha256_of(std::vector<train::NamedTensor> tensors) {
   std::ranges::sort(tensors, {}, &train::NamedTensor::name);
   train::FileTensors on_host;
   on_host.add(tensors);
-  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> hash(EVP_MD_CTX_new(), EVP_MD_CTX_free);
-  EVP_DigestInit_ex(hash.get(), EVP_sha256(), nullptr);
+  Sha256 hash;
   for (const checkpoint::TensorView& view : on_host.views()) {
-    EVP_DigestUpdate(hash.get(), view.name.data(), view.name.size());
-    EVP_DigestUpdate(hash.get(), view.data, view.bytes);
+    hash.add(view.name.data(), view.name.size());
+    hash.add(view.data, view.bytes);
   }
-  std::array<unsigned char, 32> digest{};
-  EVP_DigestFinal_ex(hash.get(), digest.data(), nullptr);
-  std::string text;
-  for (const unsigned char byte : digest) text += hex(byte, 2);
-  return text;
+  return hash.hex();
 }
 
 std::optional<torch::ScalarType> wire_of(const std::string& compression) {
   if (compression == "none") return std::nullopt;
   return compression == "fp16" ? torch::kFloat16 : torch::kBFloat16;
+}
+
+const VirtualRanksOptions& checked(const VirtualRanksOptions& options, int ranks) {
+  if (options.count >= ranks && std::has_single_bit(static_cast<unsigned>(options.count))) return options;
+  throw Error(ExitCode::usage, "virtual_ranks = " + std::to_string(options.count) +
+                                   ": expected a power of two that is at least the number of ranks, " +
+                                   std::to_string(ranks));
 }
 
 class VirtualStrategy final : public train::Strategy {
@@ -197,12 +199,10 @@ void PartStates::end(int part) {
 }
 
 void PartStates::keep() {
-  const torch::NoGradGuard no_grad;
   kept_ = copies_of(buffers());
 }
 
 void PartStates::roll_back() {
-  const torch::NoGradGuard no_grad;
   if (!kept_.empty()) copy(buffers(), kept_);
 }
 
@@ -240,11 +240,41 @@ void require_same_samples(const Dataset& dataset) {
   }
 }
 
-VirtualRanks::VirtualRanks(const torch::nn::Module& model, train::GradientSync& sync, comm::Group ranks,
+VirtualRanks::VirtualRanks(train::ModelTensors model, train::GradientSync& sync, comm::Group ranks,
                            const VirtualRanksOptions& options)
-    : options_(options),
+    : options_(checked(options, ranks.size())),
+      sync_(sync),
       reduction_(sync, ranks, options.count, wire_of(options.compression)),
-      states_(train::tensors_of(model), reduction_.share(), options.gpus, options.own_buffers, options.survives) {}
+      states_(std::move(model), reduction_.share(), options.gpus, options.own_buffers, options.survives) {}
+
+void VirtualRanks::run(const std::function<void(int rank)>& step) {
+  const Range share = reduction_.share();
+  const auto after = c10::make_scope_exit([&] {
+    is_last_ = false;
+    sync_.hooks().hold(false);
+    reduction_.end_step();
+  });
+  for (int part = 0; part < share.count; ++part) {
+    is_last_ = part + 1 == share.count;
+    sync_.hooks().hold(!is_last_);
+    states_.run(part, [&] { step(share.first + part); });
+    if (!is_last_) reduction_.end_part(part, options_.find_unused_parameters);
+  }
+  if (is_last_) throw Error(ExitCode::failure, "for_each_virtual_rank: the last step has not called backward()");
+  sync_.broadcast_buffers();
+}
+
+void VirtualRanks::finalize() {
+  if (!is_last_) throw Error(ExitCode::usage, "with virtual_ranks, call backward() within for_each_virtual_rank()");
+  is_last_ = false;
+  sync_.finalize();
+  std::vector<torch::Tensor> gradients;
+  for (const train::NamedTensor& parameter : sync_.parameters()) {
+    if (const torch::Tensor& gradient = parameter.tensor.grad(); gradient.defined()) gradients.push_back(gradient);
+  }
+  const torch::NoGradGuard no_grad;
+  at::_foreach_mul_(gradients, 1.0 / options_.count);  // rounds nothing but subnormal numbers, as in backward()
+}
 
 std::unique_ptr<train::Strategy> VirtualRanks::strategy(Model& model, std::unique_ptr<train::Strategy> ddp) {
   return std::make_unique<VirtualStrategy>(model, std::move(ddp), reduction_, states_, options_);

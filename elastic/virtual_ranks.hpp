@@ -81,20 +81,25 @@ struct VirtualRanksOptions {
 // The virtual ranks of this rank. It must outlive `sync`, whose steps use it.
 class VirtualRanks {
  public:
-  // Throws as TreeReduction.
-  VirtualRanks(const torch::nn::Module& model, train::GradientSync& sync, comm::Group ranks,
+  // Throws as TreeReduction, and Error(usage) unless the number of virtual ranks is a power of two that is at least the
+  // number of ranks.
+  VirtualRanks(train::ModelTensors model, train::GradientSync& sync, comm::Group ranks,
                const VirtualRanksOptions& options);
 
   PartStates& states() { return states_; }
-  // With `survives`: undoes what an interrupted step has changed in the model.
-  void roll_back() { states_.roll_back(); }
+  // A step of a program's own loop, as DistributedDataParallel::for_each_virtual_rank(). In the backward() of the last
+  // virtual rank, call finalize() instead of that of `sync`.
+  void run(const std::function<void(int rank)>& step);
+  void finalize();
   // Strategy ddp over the virtual ranks. `ddp` is that of `sync`. This object must outlive the result.
   std::unique_ptr<train::Strategy> strategy(Model& model, std::unique_ptr<train::Strategy> ddp);
 
  private:
   const VirtualRanksOptions options_;
+  train::GradientSync& sync_;
   TreeReduction reduction_;
   PartStates states_;
+  bool is_last_ = false;  // the virtual rank of run()
 };
 
 }  // namespace ddprun::elastic

@@ -105,6 +105,7 @@ record::RankTrace common_trace(const train::Tracer& tracer, const comm::Group& r
 
 record::Summary fit(Rank& rank, Session& session) {
   record::Summary summary = session.trainer->fit();
+  if (rank.survivor != nullptr) summary.changes = rank.survivor->changes();
   rank.recorder.flush();
   if (session.tracer != nullptr) {
     const comm::Group& ranks = rank.connections.ranks;

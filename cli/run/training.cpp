@@ -178,7 +178,8 @@ std::unique_ptr<elastic::VirtualRanks> make_virtual_ranks(const Assembly& assemb
     });
   }
   return config::at_key(assembly.loaded.sources, "comm.backend", [&] {
-    return std::make_unique<elastic::VirtualRanks>(assembly.model->module(), *sync, connections.ranks, options);
+    return std::make_unique<elastic::VirtualRanks>(train::tensors_of(assembly.model->module()), *sync,
+                                                   connections.ranks, options);
   });
 }
 

@@ -103,6 +103,9 @@ void for_each_field(Is<Summary> auto& summary, auto field) {
   field("world", summary.world);
   field("virtual_ranks", summary.virtual_ranks);
   field("weights.sha256", summary.weights_sha256);
+  field("changes.after_step", summary.changes.after_step);
+  field("changes.ranks", summary.changes.ranks);
+  field("changes.seconds", summary.changes.seconds);
   field("devices", summary.devices);
   field("batch", summary.batch);
   field("samples_per_rank", summary.samples_per_rank);

@@ -5,7 +5,7 @@
 int main(int, char** arguments) {
   const ddprun::Group group = ddprun::init({.exit_on_error = true});
   for (program::Acts acts : {program::training_acts(), program::graph_acts(), program::join_acts(),
-                             program::hook_acts(), program::module_acts()}) {
+                             program::hook_acts(), program::module_acts(), program::virtual_acts()}) {
     if (const auto act = acts.find(arguments[1]); act != acts.end()) {
       act->second(group);
       return 0;

@@ -16,6 +16,7 @@ using Acts = std::map<std::string, std::function<void(const ddprun::Group&)>>;
 
 // By name. Each prints what the test compares.
 Acts training_acts();
+Acts virtual_acts();
 Acts graph_acts();
 Acts join_acts();
 Acts hook_acts();

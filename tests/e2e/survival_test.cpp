@@ -55,15 +55,15 @@ class Runs {
     std::filesystem::remove_all(place_.runs());
   }
 
-  // The run that has just ended is as one without deaths.
-  void check(const ProcessResult& result, const More& more, int world) {
+  // The run that has just ended is as one without deaths. Returns its summary.
+  nlohmann::json check(const ProcessResult& result, const More& more, int world) {
     INFO(result.err);
     REQUIRE(result.code == 0);
-    check(place_.new_run(), more, world);
+    return check(place_.new_run(), more, world);
   }
 
  private:
-  void check(const std::filesystem::path& run, const More& more, int world) {
+  nlohmann::json check(const std::filesystem::path& run, const More& more, int world) {
     const auto summary = summary_of(run);
     for (const char* key : {"weights.sha256", "test.loss", "test.accuracy", "epochs"}) {
       CAPTURE(key);
@@ -72,6 +72,7 @@ class Runs {
     CHECK(summary.at("world") == world);
     CHECK(json_lines(run / "epochs.jsonl").size() == summary.at("epochs"));
     CHECK(place_.leftovers().empty());
+    return summary;
   }
 
   Workplace place_;
@@ -95,7 +96,10 @@ TEST_CASE("over each backend, the ranks that are left finish the training of all
     for (const auto& [rank, step] : {std::pair{3, 2}, {1, 100}, {0, 151}}) {
       CAPTURE(rank);
       const auto result = runs.run(over + killed(rank, step));
-      runs.check(result, over, 3);
+      const auto summary = runs.check(result, over, 3);
+      CHECK(summary.at("changes.after_step") == nlohmann::json{step - 1});
+      CHECK(summary.at("changes.ranks") == nlohmann::json{3});
+      CHECK(summary.at("changes.seconds").at(0) > 0);
       CHECK(contains(result.err, "killed by signal 9 (SIGKILL); 3 ranks go on"));
       CHECK(contains(result.err + result.out, "3 ranks go on after step " + std::to_string(step - 1) + ", "));
     }

@@ -35,7 +35,7 @@ MAY_INCLUDE = {
     "launch/net": "core/base",
     "launch": "core/base launch/net",
     "elastic": "core/base core/comm core/record core/train/tensor core/train/reduce core/train/optim core/train/loop launch",
-    "ddp": f"core/base core/plugin core/checkpoint core/comm core/data {TRAIN} launch",
+    "ddp": f"core/base core/plugin core/checkpoint core/comm core/data {TRAIN} launch elastic",
     "cli/config": "core/base",
     "cli/console": "core/base launch",
     "cli/run": f"core/base core/plugin core/cuda core/record core/checkpoint core/comm core/data {TRAIN} launch/net "

@@ -66,6 +66,17 @@ std::string device_memory(const Summary& summary) {
   return fmt::format("{}", fmt::join(tools::each(summary.memory_by_device, bytes), ", "));
 }
 
+// "2 ranks after step 19 (0.15 s lost)"
+std::string changes(const Summary& summary) {
+  const auto& [after_step, ranks, seconds] = summary.changes;
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < std::min({after_step.size(), ranks.size(), seconds.size()}); ++i) {
+    texts.push_back(fmt::format("{} after step {} ({} lost)", console::several(ranks[i], "rank"), after_step[i],
+                                human_time(seconds[i])));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
 // Names with values; a value is empty if it was not measured.
 struct Line {
   const char* name;
@@ -78,6 +89,7 @@ const std::vector<Line> kLines = {
     {"strategy", [](const Summary& s) { return s.strategy; }},
     {"communication", served},
     {"ranks", [](const Summary& s) { return count(s.world); }},
+    {"changes of the ranks", changes},
     {"devices", [](const Summary& s) { return count(s.devices); }},
     {"global batch", [](const Summary& s) { return count(s.batch); }},
     {"epochs", [](const Summary& s) { return count(s.epochs); }},

@@ -39,6 +39,10 @@ struct DistributedDataParallelOptions {
   // Set it if a parameter gets several gradients in one backward (activation checkpointing), or if the same parameters
   // are unused in every step. Each step must use the same parameters, each as often as in the first step.
   bool static_graph = false;
+  // Above 0: a power of two, at least the world size. Each step computes what this many ranks would compute, bit for
+  // bit (docs/elastic.md), and is one call of for_each_virtual_rank(). The constructor seeds the random numbers of each
+  // virtual rank with its number plus Torch's seed, which must be the same on all ranks.
+  int virtual_ranks = 0;
 };
 
 struct JoinOptions {
@@ -99,26 +103,22 @@ class DistributedDataParallel {
   //
   //   { auto held = ddp.no_sync(); loss_of(first).backward(); }
   //   loss_of(second).backward();
-  class [[nodiscard]] NoSync {
-   public:
-    ~NoSync();
-    NoSync(const NoSync&) = delete;
-    NoSync& operator=(const NoSync&) = delete;
-
-   private:
-    friend class DistributedDataParallel;
-    explicit NoSync(Impl& ddp);
-    Impl& ddp_;
-    bool before_;
-  };
-  NoSync no_sync();
+  [[nodiscard]] std::shared_ptr<void> no_sync();
 
   // For `ddprun compare`: the mean loss of this rank's samples in a step, and their number. Call it after the step's
   // backward(), before the next one. Does nothing in a program that compare has not started.
   void log(double loss, int64_t samples);
 
+  // With virtual_ranks, a step: calls `step` with the number of each virtual rank of this rank, one after the other. It
+  // runs forward and one backward() on the samples of this virtual rank, with its random numbers and buffers.
+  // Afterwards the gradients, which must be zero or undefined before, are averages over all virtual ranks. Collective.
+  // Throws Error(usage) without virtual_ranks, Error(failure) if backward() was not called, and what `step` throws.
+  //
+  //   ddp.for_each_virtual_rank([&](int rank) { loss_of(batches_of(rank)).backward(); });
+  void for_each_virtual_rank(const std::function<void(int rank)>& step);
+
   // From the next backward on, `hook` averages the buckets (comm_hooks.hpp). Call it once, on all ranks. Throws
-  // Error(usage) the second time.
+  // Error(usage) the second time, and with virtual_ranks.
   void register_comm_hook(CommHook hook);
 
   // Runs `loop`, in which the ranks may have different numbers of steps, as PyTorch's Join. A step is a backward()
@@ -142,6 +142,10 @@ class DistributedSampler : public torch::data::samplers::Sampler<> {
  public:
   // `size`: samples of the data set. Throws what group.rank() throws.
   DistributedSampler(std::size_t size, const Group& group, bool shuffle = true, uint64_t seed = 0,
+                     Last last = Last::pad)
+      : DistributedSampler(size, group.size(), group.rank(), shuffle, seed, last) {}
+  // Of virtual rank `rank`: num_replicas is virtual_ranks.
+  DistributedSampler(std::size_t size, int num_replicas, int rank, bool shuffle = true, uint64_t seed = 0,
                      Last last = Last::pad);
 
   void set_epoch(int64_t epoch);

@@ -67,6 +67,13 @@ struct EpochRecord : Metrics {
   double seconds = kAbsent;           // training and evaluation
 };
 
+// Each change of the ranks that the run has survived, in order.
+struct Changes {
+  std::vector<int64_t> after_step;  // the last finished step before
+  std::vector<int64_t> ranks;       // that went on
+  std::vector<double> seconds;      // from the end of this step until they went on
+};
+
 // The whole run, all ranks, with the results of the last epoch. avg_... are averages over all steps of this rank.
 struct Summary : Metrics {
   double total_time = kAbsent;  // of training, between two barriers
@@ -85,6 +92,7 @@ struct Summary : Metrics {
   int64_t world = -1;
   int64_t virtual_ranks = -1;  // strategy.virtual_ranks
   std::string weights_sha256;  // with virtual ranks: of parameters and buffers, in the order of their names
+  Changes changes;
   int64_t devices = -1;                   // dp: number of replicas
   int64_t batch = -1;                     // global batch: samples of all ranks in a step
   std::vector<int64_t> samples_per_rank;  // batch weights: samples of a full step by rank, if they differ

@@ -79,12 +79,17 @@ TEST_CASE("a run that is under way, or was killed, has a page with what is recor
         Row{"run: the run is under way or ended without a summary: no step is recorded yet"});
 }
 
-TEST_CASE("a page says how many virtual ranks were on how many ranks") {
+TEST_CASE("a page says how many virtual ranks were on how many ranks, and how these have changed") {
   const testing::TempDir folder;
   testing::SomeRun some;
   some.summary.virtual_ranks = 8;
+  some.summary.changes = {{19, 40}, {3, 2}, {0.15, 2.3}};
   const report::Page page = report::page_of({write_run(folder, "run", some)});
   CHECK_MESSAGE(contains(page.paragraphs.at(0), ", 8 virtual ranks on 2 ranks: "), page.paragraphs.at(0));
+  const auto& rows = page.sections.at(0).tables.at(0).table.rows();
+  CHECK(std::ranges::find(rows, Row{"changes of the ranks",
+                                    "3 ranks after step 19 (150 ms lost), 2 ranks after step 40 (2.30 s lost)"}) !=
+        rows.end());
 }
 
 TEST_CASE("the page goes into the one given folder, else here, or to --out") {
