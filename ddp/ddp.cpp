@@ -172,14 +172,14 @@ class DistributedDataParallel::Impl {
     sync_.set_on_phase([this](Phase phase, int bucket) { progress(phase, bucket); });
     sync_.hooks().set_on_first([this] { begin_backward(); });
     if (options.virtual_ranks != 0) {
-      const torch::Device device = group.state().device;
       const elastic::VirtualRanksOptions virtual_ranks{
           .count = options.virtual_ranks,
-          .find_unused_parameters = options.find_unused_parameters,
+          .find_unused_parameters = options.find_unused_parameters || options.static_graph,
           .own_buffers = !options.broadcast_buffers,
-          .gpus = device.is_cpu() ? std::vector<torch::Device>{} : std::vector{device}};
+          .gpus = {group.state().device},
+          .in_program = true};
       virtual_.emplace(model, sync_, group.state().ranks, virtual_ranks);
-      virtual_->states().seed(at::detail::getDefaultCPUGenerator().current_seed());
+      virtual_->seed(at::detail::getDefaultCPUGenerator().current_seed());
     }
     const char *const folder = std::getenv("DDPRUN_RECORD"), *const parity = std::getenv("DDPRUN_RECORD_PARITY");
     const auto* const joined = dynamic_cast<const ddp::JoinedState*>(&group.state());
@@ -205,7 +205,11 @@ class DistributedDataParallel::Impl {
   void for_each_virtual_rank(const std::function<void(int rank)>& step) {
     if (!virtual_)
       throw Error(ExitCode::usage, "for_each_virtual_rank: set DistributedDataParallelOptions::virtual_ranks");
-    virtual_->run(step);
+    virtual_->run([&](int rank) {
+      progress(Phase::forward);
+      step(rank);
+    });
+    progress(Phase::optimizer);
   }
 
   void join(const std::function<void()>& loop, JoinOptions options) {
@@ -244,12 +248,8 @@ class DistributedDataParallel::Impl {
 
   // Within backward(), after the last gradient.
   void end_backward() {
-    if (virtual_) {
-      virtual_->finalize();
-    } else {
-      sync_.finalize();
-      sync_.broadcast_buffers(root_);
-    }
+    virtual_ ? virtual_->finalize() : sync_.finalize();
+    if (!virtual_) sync_.broadcast_buffers(root_);
     if (steps_) steps_->end_step();
     progress(Phase::optimizer);
   }
@@ -272,8 +272,8 @@ class DistributedDataParallel::Impl {
   void progress(Phase phase, int bucket = -1) const { group_.state().set_progress({step_, phase, bucket}); }
 
   const Group group_;
-  train::GradientSync sync_;
   std::optional<elastic::VirtualRanks> virtual_;
+  train::GradientSync sync_;
   const ddp::ModuleWatch watch_;
   std::optional<train::ProgramSteps> steps_;  // recorded
   int64_t step_ = 0;

@@ -29,11 +29,16 @@ int64_t progress_of(const train::Position& at) {
 
 const std::string kOptimizer = "optimizer.", kWorld = "world", kEpoch = "epoch's record";
 
-// Of the seconds of a change among Position::numbers, which are sorted by name: "change.000000000000000019 2".
-const std::string kChange = "change.";
+// Of the seconds of a change among Position::numbers, which are sorted by name: "change.000001 19 2", the first one,
+// after step 19, to 2 ranks.
+const std::string kChange = "change.", kSinceStep = "seconds since the step";
 
-std::string text_of(const train::Position& position, const std::string& epoch) {
-  checkpoint::Metadata metadata{{kEpoch, epoch}};
+double seconds_since(std::chrono::steady_clock::time_point time) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - time).count();
+}
+
+std::string text_of(const train::Position& position, const std::string& epoch, double since_step) {
+  checkpoint::Metadata metadata{{kEpoch, epoch}, {kSinceStep, std::to_string(since_step)}};
   train::write_position(position, metadata);
   return nlohmann::json(metadata).dump();
 }
@@ -111,7 +116,8 @@ bool Survivor::have_changed(const Error& error) {
 bool Survivor::meet(std::chrono::milliseconds timeout) {
   is_running_ = false;
   while (members_.rank() < 0) members_.renew(kReported);  // the job waits for hosts, and the launcher ends it in time
-  met_ = members_.meet({progress_of(at_), text_of(at_, epoch_)}, timeout);
+  met_ = members_.meet({progress_of(at_), text_of(at_, epoch_, seconds_since(finished_))}, timeout);
+  met_at_ = Clock::now();
   first_ = static_cast<std::size_t>(std::ranges::max_element(met_, {}, &Member::progress) - met_.begin());
   return met_[first_].progress >= 0;
 }
@@ -143,9 +149,11 @@ void Survivor::catch_up(const torch::nn::Module& model, const comm::Group& ranks
 }
 
 train::ResumeFrom Survivor::resume(const std::string& checkpoints) {
-  seconds_ = std::chrono::duration<double>(Clock::now() - finished_).count();
-  const std::string step = std::to_string(at_.step);
-  at_.numbers[kChange + std::string(18 - step.size(), '0') + step + " " + std::to_string(members_.size())] += seconds_;
+  seconds_ = train::number_of<double>(file_of(met_[first_].text), kSinceStep) + seconds_since(met_at_);
+  std::ostringstream name;
+  name << kChange << std::setfill('0') << std::setw(6) << changes().ranks.size() + 1 << ' ' << at_.step << ' '
+       << members_.size();
+  at_.numbers[name.str()] = seconds_;
   train::Position at = at_;
   at.totals = {};
   for (const Member& member : met_) {
@@ -170,7 +178,8 @@ record::Changes Survivor::changes() const {
   for (const auto& [name, seconds] : at_.numbers) {
     if (!name.starts_with(kChange)) continue;
     std::istringstream text(name.substr(kChange.size()));
-    text >> changes.after_step.emplace_back() >> changes.ranks.emplace_back();
+    int64_t number = 0;
+    text >> number >> changes.after_step.emplace_back() >> changes.ranks.emplace_back();
     changes.seconds.push_back(seconds);
   }
   return changes;

@@ -76,8 +76,9 @@ class Survivor final : public train::Policy {
   std::size_t first_ = 0;  // of met_: the first that is furthest
   using Clock = std::chrono::steady_clock;
   Clock::time_point finished_ = Clock::now();  // the last step
-  double seconds_ = 0;                         // from then until resume()
-  Clock::time_point next_check_;               // for ranks that join
+  Clock::time_point met_at_;
+  double seconds_ = 0;            // from the last step of the rank that is furthest until resume()
+  Clock::time_point next_check_;  // for ranks that join
 };
 
 }  // namespace ddprun::elastic

@@ -78,7 +78,7 @@ void TreeReduction::end_part(int part, bool may_lack) {
       throw Error(ExitCode::failure, "no gradient of virtual rank " + std::to_string(share_.first + part) + " for \"" +
                                          parameter.name +
                                          "\": the loss does not depend on this parameter; let the "
-                                         "model use it, or set strategy.find_unused_parameters = true");
+                                         "model use it, or set find_unused_parameters = true");
     }
     if (!gradient.defined()) gradient = torch::zeros_like(parameter.tensor);
     const torch::Tensor real = as_real(gradient.resolve_conj());

@@ -145,11 +145,13 @@ class VirtualStrategy final : public train::Strategy {
 }  // namespace
 
 PartStates::PartStates(train::ModelTensors model, Range share, const std::vector<torch::Device>& gpus, bool own_buffers,
-                       bool seeds_steps)
+                       bool seeds_steps, bool in_program)
     : model_(std::move(model)), share_(share), own_buffers_(own_buffers), seeds_steps_(seeds_steps) {
   generators_.push_back(at::detail::getDefaultCPUGenerator());
-  for (const torch::Device gpu : gpus) generators_.push_back(torch::globalContext().defaultGenerator(gpu));
-  if (share.count > 1 || seeds_steps) states_.resize(static_cast<std::size_t>(share.count));
+  for (const torch::Device gpu : gpus) {
+    if (!gpu.is_cpu()) generators_.push_back(torch::globalContext().defaultGenerator(gpu));
+  }
+  if (share.count > 1 || seeds_steps || in_program) states_.resize(static_cast<std::size_t>(share.count));
 }
 
 void PartStates::seed(uint64_t seed) {
@@ -158,6 +160,11 @@ void PartStates::seed(uint64_t seed) {
     torch::manual_seed(seed + static_cast<uint64_t>(share_.first + part));
     if (!states_.empty()) end(part);
   }
+}
+
+void PartStates::apart(const std::function<void()>& body) {
+  const auto after = c10::make_scope_exit([this, before = random()] { set_random(before); });
+  body();
 }
 
 void PartStates::run_and_undo(const std::function<void()>& body, int64_t step) {
@@ -245,9 +252,12 @@ VirtualRanks::VirtualRanks(train::ModelTensors model, train::GradientSync& sync,
     : options_(checked(options, ranks.size())),
       sync_(sync),
       reduction_(sync, ranks, options.count, wire_of(options.compression)),
-      states_(std::move(model), reduction_.share(), options.gpus, options.own_buffers, options.survives) {}
+      states_(std::move(model), reduction_.share(), options.gpus, options.own_buffers, options.survives,
+              options.in_program) {}
 
 void VirtualRanks::run(const std::function<void(int rank)>& step) {
+  if (sync_.hooks().hold(true)) throw Error(ExitCode::usage, "for_each_virtual_rank: not within no_sync()");
+  for (const train::NamedTensor& parameter : sync_.parameters()) parameter.tensor.mutable_grad().reset();
   const Range share = reduction_.share();
   const auto after = c10::make_scope_exit([&] {
     is_last_ = false;
@@ -257,7 +267,7 @@ void VirtualRanks::run(const std::function<void(int rank)>& step) {
   for (int part = 0; part < share.count; ++part) {
     is_last_ = part + 1 == share.count;
     sync_.hooks().hold(!is_last_);
-    states_.run(part, [&] { step(share.first + part); });
+    states_.apart([&] { states_.run(part, [&] { step(share.first + part); }); });
     if (!is_last_) reduction_.end_part(part, options_.find_unused_parameters);
   }
   if (is_last_) throw Error(ExitCode::failure, "for_each_virtual_rank: the last step has not called backward()");
@@ -265,7 +275,10 @@ void VirtualRanks::run(const std::function<void(int rank)>& step) {
 }
 
 void VirtualRanks::finalize() {
-  if (!is_last_) throw Error(ExitCode::usage, "with virtual_ranks, call backward() within for_each_virtual_rank()");
+  if (!is_last_) {
+    throw Error(ExitCode::usage,
+                "with virtual_ranks, call backward() once for each virtual rank, within for_each_virtual_rank()");
+  }
   is_last_ = false;
   sync_.finalize();
   std::vector<torch::Tensor> gradients;

@@ -20,18 +20,20 @@ namespace ddprun::elastic {
 // running statistics). Single-threaded.
 class PartStates {
  public:
-  // share: of this rank. gpus: those whose generators the model uses. own_buffers: each virtual rank keeps its own.
-  // Otherwise each begins a step with the same buffers, and those of virtual rank 0 count, as under ddp with
-  // broadcast_buffers. seeds_steps: each virtual rank is seeded again in each step, so that another rank can go on in
-  // its place. The model must outlive it.
+  // share: of this rank. gpus: those whose generators the model uses; a CPU is left out. own_buffers: each virtual rank
+  // keeps its own. Otherwise each begins a step with the same buffers, and those of virtual rank 0 count, as under ddp
+  // with broadcast_buffers. seeds_steps: each virtual rank is seeded again in each step, so that another rank can go on
+  // in its place. in_program: the process draws random numbers of its own too. The model must outlive it.
   PartStates(train::ModelTensors model, Range share, const std::vector<torch::Device>& gpus, bool own_buffers,
-             bool seeds_steps = false);
+             bool seeds_steps = false, bool in_program = false);
 
   // Seeds the generators of each virtual rank with `seed` and its number, as a rank is seeded.
   void seed(uint64_t seed);
   // Calls `body` with the state of the virtual rank of this number within the share, and keeps what it changes. Call it
   // for 0, 1, ... in turn, up to the last of the share. Throws what `body` throws.
   void run(int part, const std::function<void()>& body, int64_t step = 0);
+  // Calls `body`. Then the generators are as before.
+  void apart(const std::function<void()>& body);
   // Calls `body` with the state of the first part, and undoes what it changes.
   void run_and_undo(const std::function<void()>& body, int64_t step);
   // Keeps the buffers, and restores them: those after the last finished step. roll_back() does nothing before keep().
@@ -75,6 +77,7 @@ struct VirtualRanksOptions {
   // and the buffers are made equal at the end of a step: at the beginning of the next one, they might be lost with rank
   // 0.
   bool survives = false;
+  bool in_program = false;  // of a program's own loop, for run(); as PartStates
   bool is_checked = false;  // before an earlier change of the ranks: the first step need not be computed twice
 };
 
@@ -87,6 +90,10 @@ class VirtualRanks {
                const VirtualRanksOptions& options);
 
   PartStates& states() { return states_; }
+  // Seeds the virtual ranks of a program.
+  void seed(uint64_t seed) {
+    states_.apart([&] { states_.seed(seed); });
+  }
   // A step of a program's own loop, as DistributedDataParallel::for_each_virtual_rank(). In the backward() of the last
   // virtual rank, call finalize() instead of that of `sync`.
   void run(const std::function<void(int rank)>& step);

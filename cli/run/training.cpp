@@ -167,10 +167,10 @@ std::unique_ptr<elastic::VirtualRanks> make_virtual_ranks(const Assembly& assemb
                                        .seed = static_cast<uint64_t>(assembly.experiment().experiment.seed),
                                        .find_unused_parameters = strategy.find_unused_parameters,
                                        .own_buffers = !strategy.broadcast_buffers,
+                                       .gpus = assembly.devices,
                                        .compression = strategy.compression,
                                        .survives = survivor != nullptr,
                                        .is_checked = survivor != nullptr && survivor->members().changes() > 0};
-  if (!assembly.device().is_cpu()) options.gpus = assembly.devices;
   if (!options.is_checked) {
     comm::with_heartbeat(connections.ranks, "loading the first samples", [&] {
       config::at_key(assembly.loaded.sources, "data.name",

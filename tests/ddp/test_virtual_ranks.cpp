@@ -22,8 +22,9 @@ TEST_CASE("virtual ranks that keep buffers of their own have the same bits on on
 }
 
 TEST_CASE("what cannot be done with virtual ranks has one clear error") {
-  const std::string count = ": expected a power of two that is at least the number of ranks, 2",
-                    outside = "with virtual_ranks, call backward() within for_each_virtual_rank()";
+  const std::string
+      count = ": expected a power of two that is at least the number of ranks, 2",
+      outside = "with virtual_ranks, call backward() once for each virtual rank, within for_each_virtual_rank()";
   const Words lines = lines_of(run(2, "virtual_refused"));
   const Words expected = {"virtual_ranks = -1" + count,
                           "virtual_ranks = 1" + count,
@@ -31,7 +32,8 @@ TEST_CASE("what cannot be done with virtual ranks has one clear error") {
                           "register_comm_hook: not with virtual_ranks",
                           "join: not with virtual_ranks",
                           "for_each_virtual_rank: the last step has not called backward()",
-                          outside};
+                          outside,
+                          "for_each_virtual_rank: not within no_sync()"};
   for (const std::string& line : expected) {
     CHECK_MESSAGE(std::count(lines.begin(), lines.end(), line) == 2, line);
   }

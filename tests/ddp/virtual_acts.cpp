@@ -26,7 +26,7 @@ void train(const ddprun::Group& group, bool broadcast_buffers) {
                                       {.broadcast_buffers = broadcast_buffers, .virtual_ranks = kVirtualRanks});
   torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
   for (int step = 0; step < 10; ++step) {
-    sgd.zero_grad();
+    torch::rand({1 + group.rank()});  // random numbers outside of a step change nothing
     ddp.for_each_virtual_rank([&](int rank) {
       ddprun::DistributedSampler sampler(24, kVirtualRanks, rank);
       sampler.set_epoch(step);
@@ -67,6 +67,8 @@ void refuse(const ddprun::Group& group) {
   print_error([&] { ddp.join([] {}); });
   print_error([&] { ddp.for_each_virtual_rank([](int) {}); });
   print_error(backward);
+  const auto held = ddp.no_sync();
+  print_error([&] { ddp.for_each_virtual_rank([](int) {}); });
 }
 
 void differ(const ddprun::Group& group) {

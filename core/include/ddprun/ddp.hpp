@@ -39,9 +39,9 @@ struct DistributedDataParallelOptions {
   // Set it if a parameter gets several gradients in one backward (activation checkpointing), or if the same parameters
   // are unused in every step. Each step must use the same parameters, each as often as in the first step.
   bool static_graph = false;
-  // Above 0: a power of two, at least the world size. Each step computes what this many ranks would compute, bit for
-  // bit (docs/elastic.md), and is one call of for_each_virtual_rank(). The constructor seeds the random numbers of each
-  // virtual rank with its number plus Torch's seed, which must be the same on all ranks.
+  // Above 0: the number of virtual ranks, a power of two that is at least the world size. Each step must be one call of
+  // for_each_virtual_rank(). The gradients are then those of this many ranks, bit for bit (docs/elastic.md). The
+  // constructor seeds virtual rank r with Torch's seed + r. Torch's seed must be equal on all ranks.
   int virtual_ranks = 0;
 };
 
@@ -99,7 +99,7 @@ class DistributedDataParallel {
 
   // While the returned object lives, backward() adds to the gradients of this rank only. The next backward() without it
   // averages the sum of all: gradient accumulation with one allreduce. Only backward() counts: unlike in PyTorch,
-  // forward() may run outside. The returned object must end before this one.
+  // forward() may run outside. The returned guard, which points to nothing, must end before this object.
   //
   //   { auto held = ddp.no_sync(); loss_of(first).backward(); }
   //   loss_of(second).backward();
@@ -109,10 +109,12 @@ class DistributedDataParallel {
   // backward(), before the next one. Does nothing in a program that compare has not started.
   void log(double loss, int64_t samples);
 
-  // With virtual_ranks, a step: calls `step` with the number of each virtual rank of this rank, one after the other. It
-  // runs forward and one backward() on the samples of this virtual rank, with its random numbers and buffers.
-  // Afterwards the gradients, which must be zero or undefined before, are averages over all virtual ranks. Collective.
-  // Throws Error(usage) without virtual_ranks, Error(failure) if backward() was not called, and what `step` throws.
+  // One training step with virtual_ranks. Calls step(r) for each virtual rank r of this process, in order. `step` runs
+  // forward and one backward() on the samples of r; the loss depends on no other DistributedDataParallel. Meanwhile
+  // Torch's random numbers and the module's buffers are those of r. Afterwards the gradients are averages over all
+  // virtual ranks; earlier gradients are dropped. Collective. Throws Error(usage) without virtual_ranks or within
+  // no_sync(), Error(failure) if backward() was not called, and what `step` throws. After an error, construct the
+  // object again.
   //
   //   ddp.for_each_virtual_rank([&](int rank) { loss_of(batches_of(rank)).backward(); });
   void for_each_virtual_rank(const std::function<void(int rank)>& step);
@@ -144,12 +146,12 @@ class DistributedSampler : public torch::data::samplers::Sampler<> {
   DistributedSampler(std::size_t size, const Group& group, bool shuffle = true, uint64_t seed = 0,
                      Last last = Last::pad)
       : DistributedSampler(size, group.size(), group.rank(), shuffle, seed, last) {}
-  // Of virtual rank `rank`: num_replicas is virtual_ranks.
+  // For virtual rank `rank`: num_replicas is virtual_ranks.
   DistributedSampler(std::size_t size, int num_replicas, int rank, bool shuffle = true, uint64_t seed = 0,
                      Last last = Last::pad);
 
   void set_epoch(int64_t epoch);
-  std::size_t size() const { return indices_.size(); }  // of this rank
+  std::size_t size() const { return indices_.size(); }  // of this sampler
 
   void reset(std::optional<std::size_t> new_size = std::nullopt) override;
   std::optional<std::vector<std::size_t>> next(std::size_t batch_size) override;
