@@ -264,12 +264,14 @@ void VirtualRanks::run(const std::function<void(int rank)>& step) {
     sync_.hooks().hold(false);
     reduction_.end_step();
   });
-  for (int part = 0; part < share.count; ++part) {
-    is_last_ = part + 1 == share.count;
-    sync_.hooks().hold(!is_last_);
-    states_.apart([&] { states_.run(part, [&] { step(share.first + part); }); });
-    if (!is_last_) reduction_.end_part(part, options_.find_unused_parameters);
-  }
+  states_.apart([&] {
+    for (int part = 0; part < share.count; ++part) {
+      is_last_ = part + 1 == share.count;
+      sync_.hooks().hold(!is_last_);
+      states_.run(part, [&] { step(share.first + part); });
+      if (!is_last_) reduction_.end_part(part, options_.find_unused_parameters);
+    }
+  });
   if (is_last_) throw Error(ExitCode::failure, "for_each_virtual_rank: the last step has not called backward()");
   sync_.broadcast_buffers();
 }

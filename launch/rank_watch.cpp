@@ -35,6 +35,7 @@ RankWatch::RankWatch(const StoreAddress& server, const World& world, millisecond
 
 RankWatch::~RankWatch() {
   const std::lock_guard lock(mutex_);
+  thread_.request_stop();  // before the thread can see the lost connection, and end this rank
   if (!has_ended_) link_.disconnect();
 }
 
