@@ -29,7 +29,7 @@ ModelPtr make_model(const plugin::ModelPlugin& plugin, const ModelContext& conte
     }
     throw Error(ExitCode::usage, error.data());
   }
-  return ModelPtr(static_cast<Model*>(model), {plugin.table->destroy});
+  return {static_cast<Model*>(model), plugin.table->destroy};
 }
 
 ModelContext model_context(std::map<std::string, std::string> options, const Dataset& data) {

@@ -14,12 +14,7 @@ namespace ddprun::train {
 std::string torch_version();
 int cxx11_abi();
 
-// Returns a model to the plugin that made it.
-struct ModelDeleter {
-  void (*destroy)(void*) = nullptr;
-  void operator()(Model* model) const { destroy(model); }
-};
-using ModelPtr = std::unique_ptr<Model, ModelDeleter>;
+using ModelPtr = std::shared_ptr<Model>;  // returns the model to the plugin that made it
 
 // Makes the model. Throws Error(usage) with the plugin's message if the plugin rejects its options or the data's shape,
 // and Error(failure) if a tensor of the model does not fit into memory.
