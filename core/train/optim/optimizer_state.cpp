@@ -12,7 +12,7 @@ namespace {
 namespace optim = torch::optim;
 
 // visit(part, value) or visit(part, tensor, is_needed) for what a state consists of. Parts that are not needed
-// may be undefined. `options` are of the same kind.
+// may be undefined.
 template <class State, class Options, class Visit>
 void visit_adam(State& state, const Options& options, const Visit& visit) {
   visit(".exp_avg", state.exp_avg(), true);
@@ -21,50 +21,37 @@ void visit_adam(State& state, const Options& options, const Visit& visit) {
   visit(".step", state.step());
 }
 
-void visit_rmsprop(optim::RMSpropParamState& state, const optim::RMSpropOptions& options, const auto& visit) {
-  visit(".square_avg", state.square_avg(), true);
-  visit(".momentum_buffer", state.momentum_buffer(), options.momentum() > 0);
-  visit(".grad_avg", state.grad_avg(), options.centered());
-  visit(".step", state.step());
+using StatePtr = std::unique_ptr<optim::OptimizerParamState>;
+
+// The state, if the options are of this kind: they show the kind of a ShardedOptimizer too. Null becomes an empty
+// state.
+template <class Options, class State>
+State* state_of(const optim::OptimizerOptions& options, StatePtr& state) {
+  if (dynamic_cast<const Options*>(&options) == nullptr) return nullptr;
+  if (state == nullptr) state = std::make_unique<State>();
+  return dynamic_cast<State*>(state.get());
 }
 
-[[noreturn]] void refuse_kind() {
-  throw Error(ExitCode::failure,
-              "the state of this kind of optimizer cannot be saved: expected SGD, Adam, AdamW, RMSprop or Adagrad");
-}
-
-void visit_parts(optim::OptimizerParamState& state, const optim::OptimizerOptions& options, const auto& visit) {
-  if (auto* sgd = dynamic_cast<optim::SGDParamState*>(&state)) {
+void visit_parts(StatePtr& state, const optim::OptimizerOptions& options, const auto& visit) {
+  if (auto* sgd = state_of<optim::SGDOptions, optim::SGDParamState>(options, state)) {
     visit(".momentum_buffer", sgd->momentum_buffer(), false);
-  } else if (auto* adam = dynamic_cast<optim::AdamParamState*>(&state)) {
-    visit_adam(*adam, dynamic_cast<const optim::AdamOptions&>(options), visit);
-  } else if (auto* adamw = dynamic_cast<optim::AdamWParamState*>(&state)) {
-    visit_adam(*adamw, dynamic_cast<const optim::AdamWOptions&>(options), visit);
-  } else if (auto* rmsprop = dynamic_cast<optim::RMSpropParamState*>(&state)) {
-    visit_rmsprop(*rmsprop, dynamic_cast<const optim::RMSpropOptions&>(options), visit);
-  } else if (auto* adagrad = dynamic_cast<optim::AdagradParamState*>(&state)) {
+  } else if (auto* adam = state_of<optim::AdamOptions, optim::AdamParamState>(options, state)) {
+    visit_adam(*adam, static_cast<const optim::AdamOptions&>(options), visit);
+  } else if (auto* adamw = state_of<optim::AdamWOptions, optim::AdamWParamState>(options, state)) {
+    visit_adam(*adamw, static_cast<const optim::AdamWOptions&>(options), visit);
+  } else if (auto* rmsprop = state_of<optim::RMSpropOptions, optim::RMSpropParamState>(options, state)) {
+    const auto& chosen = static_cast<const optim::RMSpropOptions&>(options);
+    visit(".square_avg", rmsprop->square_avg(), true);
+    visit(".momentum_buffer", rmsprop->momentum_buffer(), chosen.momentum() > 0);
+    visit(".grad_avg", rmsprop->grad_avg(), chosen.centered());
+    visit(".step", rmsprop->step());
+  } else if (auto* adagrad = state_of<optim::AdagradOptions, optim::AdagradParamState>(options, state)) {
     visit(".sum", adagrad->sum(), true);
     visit(".step", adagrad->step());
   } else {
-    refuse_kind();
+    throw Error(ExitCode::failure,
+                "the state of this kind of optimizer cannot be saved: expected SGD, Adam, AdamW, RMSprop or Adagrad");
   }
-}
-
-template <class Options, class State>
-void make_if(const optim::OptimizerOptions& options, std::unique_ptr<optim::OptimizerParamState>& state) {
-  if (dynamic_cast<const Options*>(&options) != nullptr) state = std::make_unique<State>();
-}
-
-// The options show the kind of a ShardedOptimizer too.
-std::unique_ptr<optim::OptimizerParamState> empty_state(const optim::OptimizerOptions& options) {
-  std::unique_ptr<optim::OptimizerParamState> state;
-  make_if<optim::SGDOptions, optim::SGDParamState>(options, state);
-  make_if<optim::AdamOptions, optim::AdamParamState>(options, state);
-  make_if<optim::AdamWOptions, optim::AdamWParamState>(options, state);
-  make_if<optim::RMSpropOptions, optim::RMSpropParamState>(options, state);
-  make_if<optim::AdagradOptions, optim::AdagradParamState>(options, state);
-  if (state == nullptr) refuse_kind();
-  return state;
 }
 
 template <class Number>
@@ -108,13 +95,13 @@ struct Load {
 };
 
 // Null if the file has none for this parameter.
-std::unique_ptr<optim::OptimizerParamState> state_in_file(const optim::Optimizer& optimizer, const Load& load) {
-  auto state = empty_state(optimizer.defaults());
+StatePtr state_in_file(const optim::Optimizer& optimizer, const Load& load) {
+  StatePtr state;
   bool is_there = false;
-  visit_parts(*state, optimizer.defaults(),
+  visit_parts(state, optimizer.defaults(),
               [&](const std::string& part, auto&&...) { is_there = is_there || load.has(part); });
   if (!is_there) return nullptr;
-  visit_parts(*state, optimizer.defaults(), load);
+  visit_parts(state, optimizer.defaults(), load);
   return state;
 }
 
@@ -125,7 +112,7 @@ std::vector<NamedTensor> optimizer_state(optim::Optimizer& optimizer, const std:
   for (const NamedTensor& parameter : parameters) {
     const auto found = optimizer.state().find(parameter.tensor.unsafeGetTensorImpl());
     if (found == optimizer.state().end() || found->second == nullptr) continue;
-    visit_parts(*found->second, optimizer.defaults(), Save{list, parameter});
+    visit_parts(found->second, optimizer.defaults(), Save{list, parameter});
   }
   return list;
 }
@@ -134,7 +121,7 @@ void load_optimizer_state(optim::Optimizer& optimizer, const std::vector<NamedTe
                           const checkpoint::File& file, const std::string& prefix) {
   const torch::NoGradGuard no_grad;
   std::set<std::string> used;
-  std::vector<std::unique_ptr<optim::OptimizerParamState>> states;
+  std::vector<StatePtr> states;
   for (const NamedTensor& parameter : parameters) {
     states.push_back(state_in_file(optimizer, {file, prefix + parameter.name, parameter.tensor, used}));
   }
