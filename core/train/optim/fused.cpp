@@ -44,42 +44,31 @@ class FusedSgd final : public optim::SGD, public FusedOptimizer {
     const torch::NoGradGuard no_grad;
     for (auto& group : param_groups_) {
       const auto& options = static_cast<const optim::SGDOptions&>(group.options());
-      const bool has_momentum = options.momentum() != 0;
-      Lists first, later;  // a parameter's first gradient becomes its momentum
+      std::vector<torch::Tensor> parameters, gradients, momenta;
       for_each_gradient(group, [&](const torch::Tensor& parameter, torch::Tensor gradient) {
-        // If the first step may be skipped, it adds to a momentum of zeros instead.
-        const bool is_first = has_momentum && !skip_ && state_.count(parameter.unsafeGetTensorImpl()) == 0;
-        Lists& lists = is_first ? first : later;
-        lists.parameters.push_back(parameter);
-        lists.gradients.push_back(std::move(gradient));
-        if (has_momentum) lists.momenta.push_back(momentum_of(parameter));
+        parameters.push_back(parameter);
+        gradients.push_back(std::move(gradient));
+        if (options.momentum() != 0) momenta.push_back(momentum_of(parameter));
       });
-      update(first, options, true);
-      update(later, options, false);
+      if (parameters.empty()) continue;
+      // Without dampening, a first gradient that is added to a momentum of zeros becomes the momentum.
+      constexpr double dampening = 0;
+      constexpr bool maximize = false, is_first_step = false;
+      at::_fused_sgd_(parameters, gradients, momenta, options.weight_decay(), options.momentum(), options.lr(),
+                      dampening, options.nesterov(), maximize, is_first_step, {}, skip_);
     }
     return loss;
   }
 
  private:
-  struct Lists {
-    std::vector<torch::Tensor> parameters, gradients, momenta;
-  };
-
   torch::Tensor momentum_of(const torch::Tensor& parameter) {
     auto& state = state_[parameter.unsafeGetTensorImpl()];
     if (state == nullptr) {
       auto made = std::make_unique<optim::SGDParamState>();
-      made->momentum_buffer(skip_ ? torch::zeros_like(parameter) : torch::empty_like(parameter));
+      made->momentum_buffer(torch::zeros_like(parameter));
       state = std::move(made);
     }
     return static_cast<optim::SGDParamState&>(*state).momentum_buffer();
-  }
-
-  void update(Lists& lists, const optim::SGDOptions& options, bool is_first_step) const {
-    if (lists.parameters.empty()) return;
-    constexpr bool maximize = false;
-    at::_fused_sgd_(lists.parameters, lists.gradients, lists.momenta, options.weight_decay(), options.momentum(),
-                    options.lr(), options.dampening(), options.nesterov(), maximize, is_first_step, {}, skip_);
   }
 };
 

@@ -23,9 +23,9 @@ class FusedOptimizer {
   std::optional<torch::Tensor> skip_;
 };
 
-// Options, state and serialization are those of LibTorch's classes; options.amsgrad is ignored. Parameters without a
-// gradient do not change. A step reads and writes each parameter, its gradient and its state once; unfused operations
-// pass over them several times. Each returned optimizer is also a FusedOptimizer.
+// Options, state and serialization are those of LibTorch's classes; amsgrad and dampening are ignored. Parameters
+// without a gradient do not change. A step reads and writes each parameter, its gradient and its state once; unfused
+// operations pass over them several times. Each returned optimizer is also a FusedOptimizer.
 std::unique_ptr<torch::optim::Optimizer> fused_sgd(std::vector<torch::Tensor> parameters,
                                                    torch::optim::SGDOptions options);
 std::unique_ptr<torch::optim::Optimizer> fused_adam(std::vector<torch::Tensor> parameters,
