@@ -25,12 +25,6 @@ using torch::optim::Optimizer;
 
 const std::string kOptimizer = "optimizer.", kRate = "optimizer.lr.";
 
-comm::Group ranks_of(const Group& group) {
-  const Group::State& state = group.state();
-  state.comm_thread->drain();
-  return state.ranks;
-}
-
 // Calls `work` on rank 0; if it throws, all ranks throw it. The ranks wait for it longer than for a collective.
 void on_rank0(const comm::Group& ranks, const std::string& doing, const std::function<void()>& work) {
   std::optional<Error> error;
@@ -49,7 +43,7 @@ class SharedFile final : public checkpoint::ByteSource {
       file_ = checkpoint::open_file(path);
       size_ = file_->size();
     });
-    send(&size_, sizeof size_);
+    ranks_.broadcast(&size_, sizeof size_);
   }
 
   uint64_t size() const override { return size_; }
@@ -58,17 +52,13 @@ class SharedFile final : public checkpoint::ByteSource {
     for (auto* next = static_cast<std::byte*>(out); bytes > 0;) {
       const uint64_t part = std::min(bytes, kPart);
       on_rank0(ranks_, kDoing, [&] { file_->read(next, part); });
-      send(next, part);
+      ranks_.broadcast(next, part);
       next += part;
       bytes -= part;
     }
   }
 
  private:
-  void send(void* data, uint64_t bytes) {
-    ranks_.backend().broadcast({.recv = data, .count = bytes, .dtype = DType::uint8}).wait(ranks_.timeout());
-  }
-
   static constexpr const char* kDoing = "reading a checkpoint";
   const comm::Group ranks_;
   std::unique_ptr<checkpoint::ByteSource> file_;  // of rank 0
@@ -116,7 +106,7 @@ CheckpointNumbers numbers_in(const checkpoint::Metadata& metadata) {
 
 void save(const std::string& path, const torch::nn::Module& module, Optimizer* optimizer, const Group& group,
           const CheckpointNumbers& numbers) {
-  const auto ranks = ranks_of(group);
+  const comm::Group& ranks = group.state().idle_ranks();
   checkpoint::Metadata metadata;
   std::vector<train::NamedTensor> tensors = train::state(module), learned;
   on_all(ranks, [&] {
@@ -160,7 +150,7 @@ std::vector<double> rates_in(const checkpoint::File& file, std::size_t groups) {
 
 CheckpointNumbers load(const std::string& path, const torch::nn::Module& module, Optimizer* optimizer,
                        const Group& group) {
-  const auto ranks = ranks_of(group);
+  const comm::Group& ranks = group.state().idle_ranks();
   SharedFile source(path, ranks);
   checkpoint::File file;
   on_all(ranks, [&] {

@@ -151,8 +151,7 @@ void start_recording(train::ProgramSteps& steps) {
 
 // In rank order.
 std::vector<uint8_t> gather(const Group& group, bool flag) {
-  group.state().comm_thread->drain();
-  return group.state().ranks.gather(std::vector<uint8_t>{flag});
+  return group.state().idle_ranks().gather(std::vector<uint8_t>{flag});
 }
 
 int last_in(const std::vector<uint8_t>& flags) {

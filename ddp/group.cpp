@@ -25,9 +25,9 @@ void check_op(const torch::Tensor& tensor, Op op) {
 // Only `tensor` counts for the payload.
 using Function = Work (CommBackend::*)(const Collective&);
 void call(Group::State& state, Function function, Collective collective, const torch::Tensor& tensor) {
-  state.comm_thread->drain();
+  const comm::Group& ranks = state.idle_ranks();
   collective.bucket = state.bucket;
-  state.execution = (state.ranks.backend().*function)(collective).wait(state.ranks.timeout());
+  state.execution = (ranks.backend().*function)(collective).wait(ranks.timeout());
   state.bytes += tensor.nbytes();
 }
 
@@ -111,8 +111,7 @@ bool Group::stop_requested() const {
 }
 
 void Group::barrier() const {
-  state().comm_thread->drain();
-  state().ranks.barrier();
+  state().idle_ranks().barrier();
 }
 
 namespace ddp {

@@ -16,6 +16,11 @@ namespace ddprun {
 struct Group::State : std::enable_shared_from_this<Group::State> {
   virtual ~State() = default;
   virtual void set_progress(launch::Progress) const {}
+  // For collectives of the calling thread: waits until no other thread has one.
+  const comm::Group& idle_ranks() const {
+    comm_thread->drain();
+    return ranks;
+  }
 
   comm::Group ranks;
   torch::Device device{torch::kCPU};  // of the tensors

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -203,26 +202,22 @@ void ShardedOptimizer::consolidate_state_dict(int to) {
     throw Error(ExitCode::usage, "consolidate_state_dict(" + std::to_string(to) + "): expected a rank from 0 to " +
                                      std::to_string(group_.size() - 1));
   }
+  const comm::Group& ranks = group_.state().idle_ranks();
   for (int rank = 0; rank < group_.size(); ++rank) {
     if (rank == to) continue;
-    std::string bytes;
+    std::vector<char> bytes;
     if (rank == group_.rank()) {
       torch::serialize::OutputArchive archive;
       with_state(groups_of(rank))->save(archive);
-      std::ostringstream stream;
-      archive.save_to(stream);
-      bytes = stream.str();
+      archive.save_to([&](const void* data, std::size_t size) {
+        bytes.insert(bytes.end(), static_cast<const char*>(data), static_cast<const char*>(data) + size);
+        return size;
+      });
     }
-    const torch::Device device = train::parameters_of(*this).front().device();
-    const Tensor size = torch::full({}, static_cast<int64_t>(bytes.size()), torch::kInt64).to(device);
-    group_.broadcast(size, rank);
-    bytes.resize(static_cast<std::size_t>(size.item<int64_t>()));
-    Tensor sent = torch::from_blob(bytes.data(), static_cast<int64_t>(bytes.size()), torch::kUInt8).to(device);
-    group_.broadcast(sent, rank);
+    bytes = ranks.from(rank, std::move(bytes));
     if (group_.rank() != to) continue;
-    sent = sent.cpu();
     torch::serialize::InputArchive archive;
-    archive.load_from(reinterpret_cast<const char*>(sent.const_data_ptr<uint8_t>()), bytes.size(), torch::kCPU);
+    archive.load_from(bytes.data(), bytes.size(), torch::kCPU);
     const auto part = make_(groups_of(rank));
     part->load(archive);
     take_state(*part);

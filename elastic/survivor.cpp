@@ -49,16 +49,6 @@ checkpoint::File file_of(const std::string& text) {
   return file;
 }
 
-// The bytes of rank `root` on all ranks.
-std::vector<char> from(int root, const comm::Group& ranks, std::vector<char> bytes) {
-  const std::vector<int64_t> sizes = ranks.gather(std::vector{static_cast<int64_t>(bytes.size())});
-  bytes.resize(static_cast<std::size_t>(sizes[static_cast<std::size_t>(root)]));
-  ranks.backend()
-      .broadcast({.recv = bytes.data(), .count = bytes.size(), .dtype = DType::uint8, .root = root})
-      .wait(ranks.timeout());
-  return bytes;
-}
-
 }  // namespace
 
 void Survivor::join(std::chrono::milliseconds limit) {
@@ -133,7 +123,7 @@ void Survivor::catch_up(const torch::nn::Module& model, const comm::Group& ranks
     for (const auto& [name, tensor] : optimizer_) tensors.insert(kOptimizer + name, tensor);
   }
   const std::vector<char> bytes =
-      from(root, ranks, ranks.rank() == root ? torch::pickle_save(tensors) : std::vector<char>());
+      ranks.from(root, ranks.rank() == root ? torch::pickle_save(tensors) : std::vector<char>());
   if (!is_behind(met_[static_cast<std::size_t>(ranks.rank())])) return;
   // From here on nothing can fail on another rank's account.
   const auto received = torch::pickle_load(bytes).toGenericDict();

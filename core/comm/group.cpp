@@ -35,6 +35,17 @@ std::vector<std::string> Group::gather(const std::string& mine) const {
   return texts;
 }
 
+void Group::broadcast(void* data, std::size_t bytes, int root) const {
+  backend_->broadcast({.recv = data, .count = bytes, .dtype = DType::uint8, .root = root}).wait(timeout_);
+}
+
+std::vector<char> Group::from(int root, std::vector<char> bytes) const {
+  const std::vector<int64_t> sizes = gather(std::vector{static_cast<int64_t>(bytes.size())});
+  bytes.resize(static_cast<std::size_t>(sizes[static_cast<std::size_t>(root)]));
+  broadcast(bytes.data(), bytes.size(), root);
+  return bytes;
+}
+
 void Group::allgather(const void* mine, std::size_t count, DType dtype, void* all) const {
   if (backend_ != nullptr) {
     backend_->allgather({.send = mine, .recv = all, .count = count, .dtype = dtype}).wait(timeout_);

@@ -15,7 +15,8 @@ namespace ddprun::comm {
 // The ranks of a backend, and how long one collective may take. A value: copies are the same ranks. Also works for a
 // training of one rank.
 //
-// One thread at a time. sum, gather and barrier are collective. They and check throw as CommBackend does.
+// One thread at a time. sum, gather, broadcast, from and barrier are collective. They and check throw as CommBackend
+// does.
 class Group {
  public:
   Group() = default;  // one rank, without a backend
@@ -41,6 +42,10 @@ class Group {
   }
   // One text of each rank, in rank order, of any length.
   std::vector<std::string> gather(const std::string& mine) const;
+  // Overwrites the bytes, as many on each rank, with those of rank `root`. Only if has_backend().
+  void broadcast(void* data, std::size_t bytes, int root = 0) const;
+  // The bytes of rank `root`, of any number. Only if has_backend().
+  std::vector<char> from(int root, std::vector<char> bytes) const;
   // Returns when all ranks have called it.
   void barrier() const {
     if (backend_ != nullptr) backend_->barrier().wait(timeout_);
