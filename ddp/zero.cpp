@@ -12,7 +12,7 @@
 #include "ddp/share.hpp"
 #include "ddprun/error.hpp"
 #include "train/optim/optimizers.hpp"
-#include "train/tensor/tensor_buffer.hpp"
+#include "train/tensor/replicas.hpp"
 
 namespace ddprun {
 namespace {
@@ -21,7 +21,7 @@ namespace optim = torch::optim;
 using torch::Tensor;
 
 // Copying costs less than a collective of its own up to about this size.
-constexpr int64_t kSmallBytes = 1 << 20;
+constexpr std::size_t kSmallBytes = 1 << 20;
 
 void* key_of(const Tensor& parameter) {
   return parameter.unsafeGetTensorImpl();
@@ -158,27 +158,21 @@ void ShardedOptimizer::broadcast_parameters() {
   if (group_.size() == 1) return;
   const torch::NoGradGuard no_grad;
   for (int rank = 0; rank < group_.size(); ++rank) {
-    std::vector<Tensor> small;
-    std::vector<int64_t> sizes;
+    std::vector<train::NamedTensor> small;
     for (const auto& group : param_groups_) {
       for (const Tensor& parameter : group.params()) {
         // A frozen parameter does not change.
         const bool changes = parameter.requires_grad() || parameter.grad().defined();
         if (!changes || parameter.numel() == 0 || owner(parameter) != rank) continue;
-        const Tensor bytes = memory_of(parameter);
-        if (bytes.numel() < kSmallBytes) {
-          small.push_back(bytes);
-          sizes.push_back(bytes.numel());
+        if (parameter.nbytes() < kSmallBytes) {
+          small.push_back({"", parameter});
         } else {
-          group_.broadcast(bytes, rank);
-          parameter.unsafeGetTensorImpl()->bump_version();  // autograd does not see the broadcast
+          group_.broadcast(memory_of(parameter), rank);
         }
+        parameter.unsafeGetTensorImpl()->bump_version();  // autograd does not see the broadcast
       }
     }
-    if (small.empty()) continue;
-    const Tensor all = torch::cat(small);
-    group_.broadcast(all, rank);
-    if (rank != group_.rank()) at::_foreach_copy_(small, all.split_with_sizes(sizes));
+    train::broadcast_tensors(group_.state().idle_ranks(), small, rank);
   }
 }
 

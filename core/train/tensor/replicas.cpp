@@ -22,7 +22,8 @@ void broadcast_tensors(const comm::Group& ranks, const std::vector<NamedTensor>&
     Collective call = in_place(flat.view(torch::kUInt8));  // bool and complex have no DType
     call.root = root;
     ranks.backend().broadcast(call).wait(ranks.timeout());
-    at::_foreach_copy_(group, at::unflatten_dense_tensors(flat, group));  // few kernels for all tensors on a GPU
+    // Few kernels for all tensors on a GPU.
+    if (ranks.rank() != root) at::_foreach_copy_(group, at::unflatten_dense_tensors(flat, group));
   }
 }
 
