@@ -1,9 +1,9 @@
 #include "ddp/group_state.hpp"
 
 #include <c10/util/ScopeExit.h>
+#include <c10/util/StringUtil.h>
 
 #include <memory>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,15 +32,10 @@ CommHook compress_hook(torch::ScalarType type) {
 void copy_if_assigned(const std::string& member, const torch::Tensor& now, const torch::Tensor& memory) {
   if (now.is_same(memory)) return;
   if (!now.defined() || now.sizes() != memory.sizes() || now.scalar_type() != memory.scalar_type()) {
-    std::ostringstream text;
-    text << "a communication hook assigned to bucket." << member << " ";
-    if (now.defined()) {
-      text << "a tensor " << c10::toString(now.scalar_type()) << ' ' << now.sizes();
-    } else {
-      text << "an undefined tensor";
-    }
-    text << ": expected " << c10::toString(memory.scalar_type()) << ' ' << memory.sizes();
-    throw Error(ExitCode::usage, text.str());
+    const auto form = [](const torch::Tensor& one) { return c10::str(one.scalar_type(), ' ', one.sizes()); };
+    throw Error(ExitCode::usage, "a communication hook assigned to bucket." + member + " " +
+                                     (now.defined() ? "a tensor " + form(now) : "an undefined tensor") + ": expected " +
+                                     form(memory));
   }
   memory.copy_(now);
 }

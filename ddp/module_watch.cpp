@@ -1,13 +1,13 @@
 #include "ddp/module_watch.hpp"
 
 #include <ATen/record_function.h>
+#include <c10/util/StringUtil.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 #include <algorithm>
 #include <memory>
 #include <mutex>
-#include <sstream>
 #include <string>
 #include <utility>
 
@@ -20,9 +20,7 @@ namespace {
 using train::NamedTensor;
 
 std::string describe(const torch::Tensor& form, torch::Device device) {
-  std::ostringstream text;
-  text << c10::toString(form.scalar_type()) << ' ' << form.sizes() << " on " << device;
-  return text.str();
+  return c10::str(form.scalar_type(), ' ', form.sizes(), " on ", device);
 }
 
 const NamedTensor* find(const std::vector<NamedTensor>& list, const std::string& name) {

@@ -1,9 +1,8 @@
 #include "ddp/share.hpp"
 
+#include <c10/util/StringUtil.h>
 #include <torch/torch.h>
 
-#include <algorithm>
-#include <cstdint>
 #include <sstream>
 #include <utility>
 
@@ -15,13 +14,11 @@ namespace {
 
 // One line per tensor: "fc.weight" float [10, 3] requires_grad.
 std::string describe(const std::vector<train::NamedTensor>& tensors) {
-  std::ostringstream text;
-  for (const train::NamedTensor& item : tensors) {
-    text << '"' << item.name << "\" " << form_of(item.tensor);
-    if (item.tensor.requires_grad()) text << " requires_grad";
-    text << '\n';
+  std::string text;
+  for (const auto& [name, tensor] : tensors) {
+    text += '"' + name + "\" " + form_of(tensor) + (tensor.requires_grad() ? " requires_grad\n" : "\n");
   }
-  return text.str();
+  return text;
 }
 
 // The lines that differ first; "nothing" past the end.
@@ -67,10 +64,8 @@ void throw_first(const comm::Group& ranks, const std::optional<Error>& mine) {
 }
 
 std::string form_of(const torch::Tensor& tensor) {
-  std::ostringstream text;
-  text << c10::toString(tensor.scalar_type()) << ' ' << tensor.sizes();
-  if (!tensor.is_contiguous()) text << " with strides " << tensor.strides();
-  return text.str();
+  const std::string text = c10::str(tensor.scalar_type(), ' ', tensor.sizes());
+  return tensor.is_contiguous() ? text : c10::str(text, " with strides ", tensor.strides());
 }
 
 void require_same_lines(const comm::Group& ranks, const std::string& what, const std::string& lines) {

@@ -1,4 +1,4 @@
-#include <sstream>
+#include <c10/util/StringUtil.h>
 
 #include "ddprun/error.hpp"
 #include "train/device/cuda.hpp"
@@ -25,12 +25,6 @@ struct Replica {
   torch::Tensor input;
   torch::Tensor output;
 };
-
-std::string shape_of(const torch::Tensor& tensor) {
-  std::ostringstream text;
-  text << tensor.sizes();
-  return text.str();
-}
 
 std::vector<Replica> replicas_of(Model& main, const std::vector<Model*>& others) {
   std::vector<Replica> replicas;
@@ -154,7 +148,8 @@ class DpStrategy final : public Strategy {
                   "strategy.kind = \"dp\" puts the devices' outputs together along their first dimension, the batch; "
                   "for " +
                       std::to_string(samples) + " samples the model gave " +
-                      (output.defined() ? "one of shape " + shape_of(output) : "none") + "; use \"single\" or \"ddp\"");
+                      (output.defined() ? "one of shape " + c10::str(output.sizes()) : "none") +
+                      "; use \"single\" or \"ddp\"");
     }
   }
 
