@@ -7,7 +7,6 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <memory>

@@ -1,6 +1,5 @@
 #include "ddp/join.hpp"
 
-#include <csignal>
 #include <cstdlib>
 #include <thread>
 

@@ -4,7 +4,6 @@
 #include <torch/torch.h>
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
 

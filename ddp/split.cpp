@@ -4,7 +4,6 @@
 #include <set>
 
 #include "ddp/joined_state.hpp"
-#include "ddp/share.hpp"
 #include "ddprun/error.hpp"
 #include "ddprun/group.hpp"
 #include "ddprun/plugin/host.hpp"

@@ -8,7 +8,6 @@
 
 #include "cuda/driver.hpp"
 #include "ddprun/error.hpp"
-#include "train/device/streams.hpp"
 
 namespace ddprun::train {
 namespace {
