@@ -24,7 +24,6 @@ std::shared_ptr<JoinedState> joined(Group::State& state) {
 struct Caller {
   int rank = 0, job_rank = 0, color = 0, key = 0;
   std::string host;
-  std::string call;  // what all must call alike
 };
 
 // Ranks with the same host share its memory and, if ddprun's launcher has started them, the folder of the job.
@@ -33,26 +32,18 @@ std::string host_of(const launch::World& world) {
   return (host.empty() ? "rank " + std::to_string(world.rank) : host) + " " + world.job_dir;
 }
 
+// In the order of the ranks. All must make the same call.
 std::vector<Caller> exchange(const JoinedState& state, int color, int key, const std::string& call) {
   const auto numbers = state.ranks.gather(std::vector<int64_t>{state.job_rank, color, key});
   const auto hosts = state.ranks.gather(host_of(state.world)), calls = state.ranks.gather(call);
   std::vector<Caller> callers;
   for (std::size_t rank = 0; rank < calls.size(); ++rank) {
     const auto number = [&](std::size_t index) { return static_cast<int>(numbers[3 * rank + index]); };
-    callers.push_back({static_cast<int>(rank), number(0), number(1), number(2), hosts[rank], calls[rank]});
+    callers.push_back({static_cast<int>(rank), number(0), number(1), number(2), hosts[rank]});
+    if (calls[rank] == calls[0]) continue;
+    throw CommError(CommStatus::mismatch,
+                    "rank 0 calls " + calls[0] + ", and rank " + std::to_string(rank) + " calls " + calls[rank]);
   }
-  for (const Caller& caller : callers) {
-    if (caller.call == callers[0].call) continue;
-    throw CommError(CommStatus::mismatch, "rank 0 calls " + callers[0].call + ", and rank " +
-                                              std::to_string(caller.rank) + " calls " + caller.call);
-  }
-  return callers;
-}
-
-// The callers of this color, in the order of the new group.
-std::vector<Caller> members_of(std::vector<Caller> callers, int color) {
-  std::erase_if(callers, [&](const Caller& caller) { return caller.color != color; });
-  std::stable_sort(callers.begin(), callers.end(), [](const Caller& a, const Caller& b) { return a.key < b.key; });
   return callers;
 }
 
@@ -80,12 +71,12 @@ std::string names_of(const std::vector<Caller>& members) {
 
 std::optional<Group> split_by(const std::shared_ptr<JoinedState>& parent, int color, int key, const std::string& call,
                               const std::optional<GroupOptions>& options) {
-  const std::vector<Caller> callers = exchange(*parent, color, key, call);
+  std::vector<Caller> members = exchange(*parent, color, key, call);
   const int count = parent->splits++;
   if (color < 0) return std::nullopt;
-  const std::vector<Caller> members = members_of(callers, color);
-  const auto here = std::find_if(members.begin(), members.end(),
-                                 [&](const Caller& member) { return member.rank == parent->world.rank; });
+  std::erase_if(members, [&](const Caller& caller) { return caller.color != color; });
+  std::ranges::stable_sort(members, {}, &Caller::key);
+  const auto here = std::ranges::find(members, parent->world.rank, &Caller::rank);
 
   auto state = JoinedState::make();
   state->parent = parent;
