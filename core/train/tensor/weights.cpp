@@ -108,15 +108,10 @@ void refuse_infinite(const std::string& path, const std::string& name, const tor
   throw Error(ExitCode::usage, path + ": tensor \"" + name + "\" holds a value that is NaN or infinite");
 }
 
-// The module's tensors as the file has them: views of the file's bytes, or 0 if one may be missing.
-std::map<std::string, torch::Tensor> tensors_of(const torch::nn::Module& module, const checkpoint::File& file) {
-  std::map<std::string, torch::Tensor> loaded;
-  for (const NamedTensor& item : state(module)) {
-    const checkpoint::Tensor* const here = file.find(item.name);
-    loaded[item.name] =
-        here == nullptr ? torch::zeros_like(item.tensor, torch::kCPU) : view_of(*here, item.tensor.scalar_type());
-  }
-  return loaded;
+// The tensor as the file has it: a view of the file's bytes, or 0 if it may be missing.
+torch::Tensor value_in(const checkpoint::File& file, const NamedTensor& item) {
+  const checkpoint::Tensor* const here = file.find(item.name);
+  return here == nullptr ? torch::zeros_like(item.tensor, torch::kCPU) : view_of(*here, item.tensor.scalar_type());
 }
 
 }  // namespace
@@ -135,14 +130,13 @@ void require_weights(const torch::nn::Module& module, const checkpoint::File& fi
 
 void copy_weights(const torch::nn::Module& module, const checkpoint::File& file) {
   const torch::NoGradGuard no_grad;
-  const auto loaded = tensors_of(module, file);
-  for (const NamedTensor& item : state(module)) torch::Tensor(item.tensor).copy_(loaded.at(item.name));
+  for (const NamedTensor& item : state(module)) torch::Tensor(item.tensor).copy_(value_in(file, item));
 }
 
 checkpoint::Metadata load_weights(const torch::nn::Module& module, const std::string& path) {
   const checkpoint::File file = checkpoint::read_safetensors(path, false);
   require_weights(module, file);
-  for (const auto& [name, tensor] : tensors_of(module, file)) refuse_infinite(path, name, tensor);
+  for (const NamedTensor& item : state(module)) refuse_infinite(path, item.name, value_in(file, item));
   copy_weights(module, file);
   return file.metadata;
 }
