@@ -138,7 +138,13 @@ train::Reduced TreeReduction::reduce(std::size_t index) {
     return {ranks_.backend().allreduce(call).wait(ranks_.timeout()), flat.nbytes()};
   }
   exchange_nodes(nodes);
-  const ExecutionInfo info = spread(sum_segment(), flat);
+  const torch::Tensor segment = sum_segment();
+  Exchange call = exchange_like(flat, ranks_.size());  // sends the segment to all ranks
+  for (int rank = 0; rank < ranks_.size(); ++rank) {
+    call.send[static_cast<std::size_t>(rank)] = block_of(segment);
+    call.recv[static_cast<std::size_t>(rank)] = block_of(segment_of(flat, rank, ranks_.size()));
+  }
+  const ExecutionInfo info = ranks_.backend().exchange(call).wait(ranks_.timeout());
   return {{"tree", info.transport}, flat.nbytes()};
 }
 
@@ -173,17 +179,6 @@ torch::Tensor TreeReduction::sum_segment() const {
     }
   }
   return sum.nodes().front().value;
-}
-
-// Sends a rank's segment of the result to all ranks.
-ExecutionInfo TreeReduction::spread(const torch::Tensor& segment, const torch::Tensor& flat) const {
-  const int size = ranks_.size();
-  Exchange call = exchange_like(flat, size);
-  for (int rank = 0; rank < size; ++rank) {
-    call.send[static_cast<std::size_t>(rank)] = block_of(segment);
-    call.recv[static_cast<std::size_t>(rank)] = block_of(segment_of(flat, rank, size));
-  }
-  return ranks_.backend().exchange(call).wait(ranks_.timeout());
 }
 
 }  // namespace ddprun::elastic

@@ -46,7 +46,6 @@ class TreeReduction {
   torch::ScalarType wire_type(const torch::Tensor& tensor) const;  // in which it is sent
   void exchange_nodes(const Tensors& nodes);
   torch::Tensor sum_segment() const;
-  ExecutionInfo spread(const torch::Tensor& segment, const torch::Tensor& flat) const;
 
   train::GradientSync& sync_;
   const comm::Group ranks_;
