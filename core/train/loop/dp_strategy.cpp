@@ -47,7 +47,10 @@ class DpStrategy final : public Strategy {
   void synchronize_buffers() override {
     monitor().phase(Phase::broadcast);
     threads_.run(threads_.devices(), [this](int part) {
-      if (part > 0) replicate(at(part));
+      if (part == 0) return;
+      const torch::NoGradGuard no_grad;
+      const std::vector<NamedTensor>& main = at(0).state;
+      for (std::size_t i = 0; i < main.size(); ++i) at(part).state[i].tensor.copy_(main[i].tensor);
     });
     monitor().end_of(&record::StepRecord::replicate);
   }
@@ -113,12 +116,6 @@ class DpStrategy final : public Strategy {
       reached.record(current_stream(at(part).device));
       reached.block(current_stream(device_));
     }
-  }
-
-  void replicate(Replica& replica) {
-    const torch::NoGradGuard no_grad;
-    const std::vector<NamedTensor>& main = at(0).state;
-    for (std::size_t i = 0; i < main.size(); ++i) replica.state[i].tensor.copy_(main[i].tensor);
   }
 
   // Training or evaluation mode, as the main replica.

@@ -82,7 +82,10 @@ void LoadBalance::start(LoopState& state) {
 
 void LoadBalance::on_step_end(const record::StepRecord& record, LoopState& state) {
   if (state.ranks.size() == 1 || state.at.numbers.contains(speed_name(0))) return;
-  add(record);
+  if (++seen_ > 1 || steps_ == 1) {
+    seconds_ += record.forward + record.backward;
+    samples_ += record.samples;
+  }
   if (seen_ < steps_) return;
   const std::vector<double> speeds = state.ranks.gather(std::vector{speed()});
   for (std::size_t rank = 0; rank < speeds.size(); ++rank) {
@@ -90,13 +93,6 @@ void LoadBalance::on_step_end(const record::StepRecord& record, LoopState& state
   }
   apply(state);
   state.train.start(state.at.epoch, state.at.step_of_epoch);
-}
-
-void LoadBalance::add(const record::StepRecord& step) {
-  ++seen_;
-  if (seen_ == 1 && steps_ > 1) return;
-  seconds_ += step.forward + step.backward;
-  samples_ += step.samples;
 }
 
 // Samples per second of forward and backward; positive.
