@@ -118,21 +118,21 @@ struct Memory {
 
   static Values load(const void* vector, std::size_t at) {
     typename L::Stored stored;
-    std::memcpy(&stored, static_cast<const T*>(vector) + at, sizeof stored);
+    std::memcpy(&stored, static_cast<const char*>(vector) + at * sizeof(T), sizeof stored);
     return L::widen(stored);
   }
   static void store(void* vector, std::size_t at, Values values) {
     const auto stored = L::narrow(values);
-    std::memcpy(static_cast<T*>(vector) + at, &stored, sizeof stored);
+    std::memcpy(static_cast<char*>(vector) + at * sizeof(T), &stored, sizeof stored);
   }
   static Values load_some(const void* vector, std::size_t at, std::size_t count) {
     typename L::Stored stored = {};
-    std::memcpy(&stored, static_cast<const T*>(vector) + at, count * sizeof(T));
+    std::memcpy(&stored, static_cast<const char*>(vector) + at * sizeof(T), count * sizeof(T));
     return L::widen(stored);
   }
   static void store_some(void* vector, std::size_t at, std::size_t count, Values values) {
     const auto stored = L::narrow(values);
-    std::memcpy(static_cast<T*>(vector) + at, &stored, count * sizeof(T));
+    std::memcpy(static_cast<char*>(vector) + at * sizeof(T), &stored, count * sizeof(T));
   }
 };
 
