@@ -44,9 +44,10 @@ std::string joined(const std::set<std::string>& names) {
 
 }  // namespace
 
+// The destructor runs also if this throws: UCX must not report a loss to an object that is gone.
 Peers::Peers(const Worker& worker, const std::vector<std::string>& addresses, const std::vector<bool>& by_memory,
              int self)
-    : by_memory_(by_memory), endpoints_(addresses.size(), nullptr), lost_(addresses.size(), 0) {
+    : Peers(by_memory) {
   for (std::size_t rank = 0; rank < addresses.size(); ++rank) {
     if (rank == static_cast<std::size_t>(self)) continue;
     ucp_ep_params_t wanted = {};

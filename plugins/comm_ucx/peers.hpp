@@ -36,6 +36,9 @@ class Peers {
   std::string lanes(const std::vector<bool>& without) const;
 
  private:
+  explicit Peers(const std::vector<bool>& by_memory)
+      : by_memory_(by_memory), endpoints_(by_memory.size(), nullptr), lost_(by_memory.size(), 0) {}
+
   std::vector<bool> by_memory_;
   std::vector<ucp_ep_h> endpoints_;
   std::vector<char> lost_;  // UCX has the addresses of its elements
