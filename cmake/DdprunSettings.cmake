@@ -23,16 +23,28 @@ set(DDPRUN_PLUGIN_OUTPUT ${CMAKE_BINARY_DIR}/${DDPRUN_PLUGIN_INSTALL})
 add_library(ddprun_flags INTERFACE)
 # No other library replaces a function of libddprun, so calls within it need no indirection.
 target_compile_options(ddprun_flags INTERFACE -Wall -Wextra -Wpedantic
-                       $<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>)
+                       $<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>
+                       $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-missing-braces;-Wno-missing-designated-field-initializers>)
 if(DDPRUN_SANITIZE)
-  # For all targets of this project: a race or an overflow ends the process.
-  add_compile_options(-fsanitize=${DDPRUN_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  # For all targets of this project: a race or an overflow ends the process. The types of functions are not checked,
+  # because the table of a plugin may be written in C.
+  add_compile_options(-fsanitize=${DDPRUN_SANITIZE} -fno-sanitize=function -fno-omit-frame-pointer
+                      -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${DDPRUN_SANITIZE})
-  if(DDPRUN_SANITIZE MATCHES undefined)
-    # With sanitizers GCC reports false positives of this warning (see its manual), here for every std::regex. The
-    # other builds keep the warning.
-    add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
-  endif()
+  string(REGEX MATCH "thread" threads "${DDPRUN_SANITIZE}")
+  add_compile_definitions(DDPRUN_SANITIZED $<$<BOOL:${threads}>:DDPRUN_TSAN>)  # for tests
+  # With Clang, a plugin uses the sanitizer of the program. Last on the command line, it overrides --no-undefined.
+  link_libraries(-Wl,-z,undefs)
+endif()
+# Optimization of code that mostly waits, for processes and files: it compiles in half the time.
+set(DDPRUN_WAITS $<$<CONFIG:Release>:-O1>)
+if(DDPRUN_SANITIZE)
+  set(DDPRUN_WAITS -O0)
+endif()
+# Of the code that the fuzz targets (tests/fuzz/) read their inputs with.
+set(DDPRUN_FUZZED "")
+if(DDPRUN_SANITIZE MATCHES address AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+  set(DDPRUN_FUZZED -fsanitize=fuzzer-no-link)
 endif()
 
 # ccache: these settings make precompiled headers cacheable and use paths relative to this tree, so a second clone or

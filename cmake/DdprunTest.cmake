@@ -6,6 +6,7 @@ include(DdprunPython)
 set(DDPRUN_TEST_ENVIRONMENT DDPRUN_TEST_DATA=${DDPRUN_TEST_DATA})
 if(DDPRUN_SANITIZE MATCHES thread)
   string(JOIN ":" tsan_options ignore_noninstrumented_modules=1 intercept_tls_get_addr=0 second_deadlock_stack=1
+         allow_addr2line=1
          suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp)
   # UCX hooks glibc's madvise, which a thread calls at its end, and locks a mutex there: for ThreadSanitizer this thread
   # no longer exists.

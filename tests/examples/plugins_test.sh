@@ -30,7 +30,7 @@ if command -v mpirun >/dev/null && command -v mpicc >/dev/null; then mpi=comm_mp
 example() {
   local name=$1 compiler=$2 flags=$3 arguments=$4
   local copy=$box/$compiler/$name log=$box/$compiler-$name.log cxx=g++ settings=() launcher=()
-  if [[ $compiler == clang ]]; then cxx=clang++; fi
+  if [[ $compiler == clang-19 ]]; then cxx=clang++-19; fi
   mkdir -p "$box/$compiler"
   cp -r "$examples/$name" "$copy"
   if [[ $name == comm_mpi ]]; then  # mpirun says how many ranks there are
@@ -80,12 +80,12 @@ if command -v rustc >/dev/null; then
 else
   echo "skipped: comm_tcp_rust, because rustc is missing; the Debian package is rustc"
 fi
-if command -v clang++ >/dev/null; then
+if command -v clang++-19 >/dev/null; then
   for name in model_lenet comm_tcp_ring comm_tcp_direct comm_shm_direct dataset_csv $mpi; do
-    start example "$name" clang '-Wall -Wextra -Werror' "$short"
+    start example "$name" clang-19 '-Wall -Wextra -Werror' "$short"
   done
 else
-  echo "skipped: builds with clang, because clang++ is missing; the Debian package is clang"
+  echo "skipped: builds with clang, because clang++-19 is missing; the Debian package is clang-19"
 fi
 finish
 if [[ -z $mpi ]]; then

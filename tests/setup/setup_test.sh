@@ -485,7 +485,7 @@ test_run_tests_refuses_a_preset_that_there_is_not() {
   variables=(DDPRUN_PRESETS="release asna")
   run ./run-tests
   expect status "$status" 1
-  expect_has line "$errors" "'asna': expected some of: release debug asan tsan fuzz"
+  expect_has line "$errors" "'asna': expected some of: release debug asan tsan"
 }
 
 test_run_tests_passes_its_arguments_to_each_ctest_and_ends_with_the_sum() {
@@ -495,10 +495,10 @@ test_run_tests_passes_its_arguments_to_each_ctest_and_ends_with_the_sum() {
     echo "<testsuite><testcase name=\"one\" status=\"run\"/></testsuite>" >"$2"'
   run ./run-tests -R config
   expect status "$status" 0
-  for preset in release asan tsan torch-2.7 torch-2.15 fuzz; do
+  for preset in release asan tsan torch-2.7 torch-2.15; do
     expect "ctest $preset" "$(calls_of ctest | grep -c -- "--preset ${preset%-*} .*/build/$preset/results.xml.* -R config$")" 1
   done
-  expect "last line" "$(tail -n 1 "$box/output")" "6 passed, 0 failed, 0 skipped"
+  expect "last line" "$(tail -n 1 "$box/output")" "5 passed, 0 failed, 0 skipped"
 }
 
 test_run_tests_fails_when_ctest_gives_no_results() {

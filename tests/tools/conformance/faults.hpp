@@ -13,7 +13,7 @@
 namespace ddprun::testing {
 
 // A sanitizer replaces malloc, so what the heap holds is not known.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(DDPRUN_SANITIZED)
 inline constexpr bool kCountsHeap = false;
 #else
 inline constexpr bool kCountsHeap = true;
