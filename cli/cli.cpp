@@ -43,6 +43,21 @@ std::vector<std::string> tool_names() {
   return {names.begin(), names.end()};
 }
 
+void add_nodes(CLI::App& to, console::NodeOptions& nodes) {
+  const auto read = [&nodes](const std::string& text) {
+    const std::size_t colon = text.find(':');
+    if (colon == std::string::npos) return text;
+    const auto least = parse_number<int>(text.substr(0, colon)), most = parse_number<int>(text.substr(colon + 1));
+    if (least.value_or(0) < 1 || !most) return text;
+    nodes.least = *least;
+    return std::to_string(*most);
+  };
+  console::add_node_options(to, nodes, "-n,");
+  to.get_option("--nnodes")
+      ->transform(read, "")
+      ->description("The number of hosts, each with the same command. LEAST:N: ranks and hosts may die.");
+}
+
 void declare_subcommands(CLI::App& cli, Arguments& arguments, Command& command) {
   auto* validate =
       cli.add_subcommand("validate", "Check experiments, their plugins and their data, and start nothing.");
@@ -67,7 +82,7 @@ void declare_subcommands(CLI::App& cli, Arguments& arguments, Command& command) 
   evaluate->final_callback([&] { command = app::evaluate; });
 
   auto* launch = cli.add_subcommand("launch", "Start any program as ranks, with torchrun's variables (RANK, ...).");
-  console::add_node_options(*launch, arguments.nodes, "-n,");
+  add_nodes(*launch, arguments.nodes);
   console::add_insecure(*launch, arguments.nodes);
   launch->add_option("--grace", arguments.grace, "How long the ranks may take to end after SIGINT or SIGTERM: \"30s\".")
       ->type_name("TIME");
@@ -104,18 +119,7 @@ void declare(CLI::App& cli, Arguments& arguments, Command& command) {
   console::add_overrides(cli, arguments.overrides);
   console::add_plugin_path(cli, arguments.plugin_paths);
   cli.footer([] { return "Tools:\n" + describe_tools() + "\n" + console::kAboutPlugins + "\n" + kExitCodes; });
-  console::add_node_options(cli, arguments.nodes, "-n,");
-  const auto read_nodes = [&](const std::string& text) {
-    const std::size_t colon = text.find(':');
-    if (colon == std::string::npos) return text;
-    const auto least = parse_number<int>(text.substr(0, colon)), most = parse_number<int>(text.substr(colon + 1));
-    if (least.value_or(0) < 1 || !most) return text;
-    arguments.nodes.least = *least;
-    return std::to_string(*most);
-  };
-  cli.get_option("--nnodes")
-      ->transform(read_nodes, "")
-      ->description("The number of hosts, each with the same command. LEAST:N: ranks and hosts may die.");
+  add_nodes(cli, arguments.nodes);
   auto* quiet = cli.add_flag("-q,--quiet", arguments.quiet, "Print only errors and the results.");
   cli.add_flag("-v,--verbose", arguments.verbose, "Print details too.")->excludes(quiet);
   auto* version = cli.add_flag("--version")->description("Print the versions of ddprun, Torch and the compiler.");

@@ -78,7 +78,6 @@ ExitCode be_rank(const Arguments& arguments, const config::Loaded& loaded, const
   ::prctl(PR_SET_NAME, ("ddprun-rank" + std::to_string(world.rank)).c_str());
   launch::hold_usr2();  // for run::CollectivesFile
   launch::catch_stop_signals();
-  if (arguments.nodes.least > 0) ::signal(SIGUSR1, SIG_DFL);  // the others go on
   choose_output(arguments);
   // Processes started by another launcher would each train alone on all data.
   if (!is_ddp && world.size > 1) {

@@ -193,23 +193,6 @@ class DistributedDataParallel::Impl {
     if (const auto error = ddp::error_of([&] { steps_->end(); })) log::error(error->what());
   }
 
-  void register_comm_hook(CommHook hook) {
-    if (!hook) throw Error(ExitCode::usage, "register_comm_hook: the hook has no stage reduce");
-    if (virtual_) throw Error(ExitCode::usage, "register_comm_hook: not with virtual_ranks");
-    if (std::exchange(has_hook_, true)) throw Error(ExitCode::usage, "register_comm_hook: there is a hook already");
-    ddp::register_comm_hook(sync_, group_, std::move(hook));
-  }
-
-  void for_each_virtual_rank(const std::function<void(int rank)>& step) {
-    if (!virtual_)
-      throw Error(ExitCode::usage, "for_each_virtual_rank: set DistributedDataParallelOptions::virtual_ranks");
-    virtual_->run([&](int rank) {
-      progress(Phase::forward);
-      step(rank);
-    });
-    progress(Phase::optimizer);
-  }
-
   void join(const std::function<void()>& loop, JoinOptions options) {
     if (virtual_) throw Error(ExitCode::usage, "join: not with virtual_ranks");
     if (has_hook_ && !options.divide_by_initial_world_size) {
@@ -234,7 +217,7 @@ class DistributedDataParallel::Impl {
 
   void begin_backward() {
     watch_.require_unchanged();
-    ++step_;
+    if (!virtual_) ++step_;
     progress(Phase::backward);
     at_end_of_backward([this] { end_backward(); },
                        // On a GPU, autograd's thread may release the graph after this object has been destroyed.
@@ -297,8 +280,17 @@ DistributedDataParallel::~DistributedDataParallel() = default;
 DistributedDataParallel::DistributedDataParallel(DistributedDataParallel&&) noexcept = default;
 DistributedDataParallel& DistributedDataParallel::operator=(DistributedDataParallel&&) noexcept = default;
 
+elastic::VirtualRanks* DistributedDataParallel::virtual_ranks() const {
+  return impl_->virtual_ ? &*impl_->virtual_ : nullptr;
+}
+
 void DistributedDataParallel::register_comm_hook(CommHook hook) {
-  impl_->register_comm_hook(std::move(hook));
+  if (!hook) throw Error(ExitCode::usage, "register_comm_hook: the hook has no stage reduce");
+  if (impl_->virtual_) throw Error(ExitCode::usage, "register_comm_hook: not with virtual_ranks");
+  if (std::exchange(impl_->has_hook_, true)) {
+    throw Error(ExitCode::usage, "register_comm_hook: there is a hook already");
+  }
+  ddp::register_comm_hook(impl_->sync_, impl_->group_, std::move(hook));
 }
 
 void DistributedDataParallel::log(double loss, int64_t samples) {
@@ -306,7 +298,19 @@ void DistributedDataParallel::log(double loss, int64_t samples) {
 }
 
 void DistributedDataParallel::for_each_virtual_rank(const std::function<void(int rank)>& step) {
-  impl_->for_each_virtual_rank(step);
+  Impl& impl = *impl_;
+  if (!impl.virtual_) {
+    throw Error(ExitCode::usage, "for_each_virtual_rank: set DistributedDataParallelOptions::virtual_ranks");
+  }
+  impl.step_ = impl.virtual_->steps() + 1;
+  bool& in_virtual_rank = impl.group_.state().in_virtual_rank;
+  const auto after = c10::make_scope_exit([&] { in_virtual_rank = false; });
+  impl.virtual_->run([&](int rank) {
+    impl.progress(Phase::forward);
+    in_virtual_rank = true;
+    step(rank);
+  });
+  impl.progress(Phase::optimizer);
 }
 
 void DistributedDataParallel::join(const std::function<void()>& loop, JoinOptions options) {

@@ -47,6 +47,9 @@ int Group::size() const {
 int Group::local_rank() const {
   return state().local_rank;
 }
+bool Group::is_joining() const {
+  return state().is_joining;
+}
 
 void Group::allreduce(const torch::Tensor& tensor, Op op) const {
   check_device(state(), tensor);

@@ -6,6 +6,7 @@
 
 #include "comm/group.hpp"
 #include "ddprun/comm_hooks.hpp"
+#include "ddprun/error.hpp"
 #include "ddprun/group.hpp"
 #include "launch/progress.hpp"
 #include "train/reduce/bucket_transport.hpp"
@@ -18,6 +19,11 @@ struct Group::State : std::enable_shared_from_this<Group::State> {
   virtual void set_progress(launch::Progress) const {}
   // For collectives of the calling thread: waits until no other thread has one.
   const comm::Group& idle_ranks() const {
+    if (in_virtual_rank) {
+      throw Error(ExitCode::usage,
+                  "a collective within for_each_virtual_rank(), such as that of a SyncBatchNorm: the ranks have "
+                  "different numbers of virtual ranks, and would not all call it");
+    }
     comm_thread->drain();
     return ranks;
   }
@@ -30,7 +36,9 @@ struct Group::State : std::enable_shared_from_this<Group::State> {
   // Of the collectives since the caller has reset them.
   ExecutionInfo execution;
   std::size_t bytes = 0;
-  int64_t bucket = -1;  // Collective::bucket of the next collectives: set while a hook runs
+  bool is_joining = false;       // as Group::is_joining()
+  bool in_virtual_rank = false;  // within for_each_virtual_rank()
+  int64_t bucket = -1;           // Collective::bucket of the next collectives: set while a hook runs
 };
 
 namespace ddp {

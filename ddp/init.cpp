@@ -12,6 +12,7 @@
 #include "ddp/joined_state.hpp"
 #include "ddp/share.hpp"
 #include "ddprun/error.hpp"
+#include "elastic/survivor.hpp"
 #include "launch/failure.hpp"
 #include "launch/rendezvous.hpp"
 #include "launch/world.hpp"
@@ -78,6 +79,24 @@ std::string identity(const GroupOptions& options, const ddprun_comm_plugin& plug
   return text;
 }
 
+class NotJoined final : public CommBackend {
+ public:
+  explicit NotJoined(const launch::World& world) : CommBackend(world.rank, world.size, "none", {}) {}
+
+  Work allreduce(const Collective&) override { refuse(); }
+  Work broadcast(const Collective&) override { refuse(); }
+  Work allgather(const Collective&) override { refuse(); }
+  Work barrier() override { refuse(); }
+  void abort() noexcept override {}
+
+ private:
+  [[noreturn]] static void refuse() {
+    throw Error(ExitCode::usage,
+                "this rank is not one of those that train, so its group has no collectives: it was started again, and "
+                "train_elastic() has not let it join (Group::is_joining)");
+  }
+};
+
 // Makes a GPU the current device. Loads CUDA if the program is not linked with it.
 void use_device(torch::Device device) {
   if (device.is_cpu()) return;
@@ -85,11 +104,6 @@ void use_device(torch::Device device) {
     throw Error(ExitCode::usage, "GroupOptions::device is " + device.str() + ": expected cpu, or cuda:N");
   }
   train::choose_device("cuda", device.index());
-}
-
-// The share of the host's cores; Torch's default would be all of them, in each rank.
-void use_own_cores(const launch::World& world) {
-  if (std::getenv("OMP_NUM_THREADS") == nullptr) torch::set_num_threads(launch::threads_of_rank(world));
 }
 
 void refuse_next_group(const Job& job) {
@@ -127,6 +141,11 @@ void JoinedState::set_progress(launch::Progress progress) const {
   if (rendezvous.link != nullptr) rendezvous.link->progress().set(world.local_rank, progress);
 }
 
+void JoinedState::stay_out() {
+  joined.backend = std::make_unique<NotJoined>(world);
+  ranks = {*joined.backend, options.timeout};
+}
+
 void JoinedState::join(const GroupOptions& wanted, const std::string& whose) {
   use_device(wanted.device);
   options = wanted;
@@ -152,14 +171,17 @@ void JoinedState::join(const GroupOptions& wanted, const std::string& whose) {
 
 Group init(const GroupOptions& options) {
   if (options.exit_on_error) exit_on_error();
+  const bool joins = elastic::Survivor::joins();
   auto state = ddp::JoinedState::make();
   launch::World& world = state->world;
   if (job == nullptr) {
     if (const auto found = launch::discover(std::nullopt)) world = *found;
     world.insecure = options.insecure;
     if (world.size > 1) {
-      state->rendezvous = ddp::join_rendezvous(world, options.timeout, options.exit_on_error);
-      use_own_cores(world);
+      state->rendezvous = joins ? ddp::Rendezvous{launch::own_store(world, options.timeout), nullptr}
+                                : ddp::join_rendezvous(world, options.timeout, options.exit_on_error);
+      // The share of the host's cores; Torch's default would be all of them, in each rank.
+      if (std::getenv("OMP_NUM_THREADS") == nullptr) torch::set_num_threads(launch::threads_of_rank(world));
     }
     job = new Job{world, world.is_own() ? std::move(state->rendezvous.store) : nullptr};
     ::on_exit(finish_plugins, nullptr);
@@ -178,11 +200,20 @@ Group init(const GroupOptions& options) {
     current = state;
   }
   if (world.is_own()) {
+    if (launch::survives()) state->job = job->store.get();
     if (number > 0) state->name = "-init" + std::to_string(number);
     state->rendezvous.store = launch::prefixed_store(*job->store, "init" + std::to_string(number) + ":");
     state->table = std::make_unique<launch::ProgressTable>(world.job_dir, world.local_size);
   }
   state->set_progress({0, Phase::rendezvous, -1});
+  if (joins) {
+    state->is_joining = true;
+    state->options = options;
+    state->device = options.device;
+    state->local_rank = world.local_rank;
+    state->stay_out();
+    return Group(state);
+  }
   state->join(options);
   state->set_progress({0, Phase::setup, -1});
   return Group(state);

@@ -17,6 +17,8 @@ struct JoinedState final : Group::State {
   ~JoinedState() override;
   void set_progress(launch::Progress progress) const override;
 
+  // From now on the collectives throw: this rank is not one of those that train.
+  void stay_out();
   // Joins the backend of `wanted`; `whose` becomes comm::JoinOptions::whose. Collective. Throws what init() throws.
   void join(const GroupOptions& wanted, const std::string& whose = "");
 
@@ -26,12 +28,14 @@ struct JoinedState final : Group::State {
   std::string name;
 
   GroupOptions options;
+  Store* job = nullptr;  // the store of a job that survives deaths; otherwise null
   launch::World world;
   int job_rank = 0;  // this rank's number in the job
   Rendezvous rendezvous;
   std::unique_ptr<launch::ProgressTable> table;  // of the job, under ddprun's launcher; otherwise null
   Joined joined;
   int splits = 0, barriers = 0;  // calls until now
+  bool has_trained = false;      // by train_elastic()
 };
 
 }  // namespace ddprun::ddp

@@ -119,6 +119,7 @@ std::optional<Group> Group::new_group(const std::vector<int>& ranks, const std::
 void Group::monitored_barrier(std::optional<std::chrono::milliseconds> timeout) const {
   const auto all = joined(state());
   if (size() == 1) return;
+  if (is_joining()) barrier();  // throws
   const std::string name = "monitored_barrier-" + std::to_string(all->barriers++);
   try {
     all->rendezvous.store->allgather(name, rank(), size(), "", timeout.value_or(all->ranks.timeout()));

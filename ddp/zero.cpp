@@ -77,7 +77,7 @@ void ShardedOptimizer::partition() {
     const auto is_larger = [](const Tensor& a, const Tensor& b) { return a.numel() > b.numel(); };
     std::stable_sort(sorted.begin(), sorted.end(), is_larger);
     for (const Tensor& parameter : sorted) {
-      const auto smallest = std::min_element(sizes.begin(), sizes.end());
+      const auto smallest = std::ranges::min_element(sizes);
       *smallest += parameter.numel();
       owners_[key_of(parameter)] = static_cast<int>(smallest - sizes.begin());
     }
@@ -116,9 +116,7 @@ void ShardedOptimizer::require_unchanged() const {
 ShardedOptimizer::Groups ShardedOptimizer::groups_of(int rank) const {
   Groups groups = param_groups_;
   for (auto& group : groups) {
-    auto& parameters = group.params();
-    const auto is_other = [&](const Tensor& parameter) { return owner(parameter) != rank; };
-    parameters.erase(std::remove_if(parameters.begin(), parameters.end(), is_other), parameters.end());
+    std::erase_if(group.params(), [&](const Tensor& parameter) { return owner(parameter) != rank; });
   }
   return groups;
 }

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <numeric>
 #include <sstream>
+#include <utility>
 
 #include "ddprun/error.hpp"
 #include "launch/rendezvous.hpp"
@@ -68,14 +69,19 @@ bool Membership::renew(milliseconds limit) {
   return true;
 }
 
-std::vector<Member> Membership::meet(const Member& mine, milliseconds timeout) const {
-  std::vector<Member> met;
-  for (const std::string& text :
-       store()->allgather("members", rank_, size(), std::to_string(mine.progress) + " " + mine.text, timeout)) {
-    const std::size_t blank = text.find(' ');
-    met.push_back({std::stoll(text.substr(0, blank)), text.substr(blank + 1)});
-  }
-  return met;
+std::jthread Membership::watch(std::function<void()> end) const {
+  return std::jthread([&job = job_, next = changes_ + 1, end = std::move(end)](const std::stop_token& stop) mutable {
+    constexpr milliseconds kBetweenChecks{20};
+    for (; !stop.stop_requested(); std::this_thread::sleep_for(kBetweenChecks)) {
+      try {
+        while (const auto members = job.get(launch::members_key(next), milliseconds(0))) {
+          if (members->ends_with(launch::kDied)) return end();
+          ++next;
+        }
+      } catch (const std::exception&) {  // the training thread gets the error of a job that has failed
+      }
+    }
+  });
 }
 
 }  // namespace ddprun::elastic

@@ -3,22 +3,17 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/store.hpp"
 
 namespace ddprun::elastic {
 
-// What the members exchange when they meet.
-struct Member {
-  int64_t progress = 0;  // larger for a rank that is further
-  std::string text;      // any further text
-};
-
-// One rank's view. Single-threaded.
+// One rank's view. Single-threaded, except for watch().
 class Membership {
  public:
   // job: the store of the whole job; it outlives this object. rank, size: the number of this rank, and the number of
@@ -38,12 +33,18 @@ class Membership {
   // job has failed, because a rank has reported an error.
   bool has_changed(std::chrono::milliseconds limit) const;
   // False if nothing has changed within `limit`. Otherwise the members are those of the newest change, in the order of
-  // their first numbers.
+  // their numbers at the start of the job.
   bool renew(std::chrono::milliseconds limit);
+
+  // Starts a thread that waits for the death of a member, as long as the result lives. After a death it calls `end`
+  // once. `end` must end what this rank waits for, and must not throw. Ranks that join or end do not count.
+  std::jthread watch(std::function<void()> end) const;
 
   // Collective over the members, once after each renew(): what each of them gives, by rank. Throws as store(), and
   // Error(rendezvous) after `timeout`.
-  std::vector<Member> meet(const Member& mine, std::chrono::milliseconds timeout) const;
+  std::vector<std::string> meet(const std::string& mine, std::chrono::milliseconds timeout) const {
+    return store()->allgather("members", rank_, size(), mine, timeout);
+  }
 
  private:
   Store& job_;

@@ -3,15 +3,16 @@
 #include <torch/serialize.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iomanip>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
 
 #include "ddprun/error.hpp"
+#include "launch/rendezvous.hpp"
 #include "record/recorder.hpp"
 #include "train/optim/optimizers.hpp"
-#include "train/tensor/tensor_buffer.hpp"
 #include "train/tensor/weights.hpp"
 
 namespace ddprun::elastic {
@@ -23,10 +24,12 @@ constexpr std::chrono::milliseconds kReported{10000};
 constexpr std::chrono::milliseconds kBetweenChecks{20};
 
 // Grows with each step and with each end of an epoch. -1: no state yet.
-int64_t progress_of(const train::Position& at) {
+int64_t progress_of(const checkpoint::File& member) {
+  const train::Position at = train::read_position(member);
   return at.step + at.epoch;
 }
 
+const std::string kEnded = "training has ended";  // a key of the job
 const std::string kOptimizer = "optimizer.", kWorld = "world", kEpoch = "epoch's record";
 
 // Of the seconds of a change among Position::numbers, which are sorted by name: "change.000001 19 2", the first one,
@@ -43,15 +46,14 @@ std::string text_of(const train::Position& position, const std::string& epoch, d
   return nlohmann::json(metadata).dump();
 }
 
-checkpoint::File file_of(const std::string& text) {
-  checkpoint::File file;
-  file.metadata = nlohmann::json::parse(text);
-  return file;
-}
-
 }  // namespace
 
-void Survivor::join(std::chrono::milliseconds limit) {
+bool Survivor::joins() {
+  return std::getenv(launch::kReplaces) != nullptr;
+}
+
+void Survivor::join(std::chrono::milliseconds limit, Store& launcher) {
+  launcher.set(std::getenv(launch::kReplaces), "");
   at_.step = -1;
   has_state_ = true;
   do {
@@ -59,8 +61,8 @@ void Survivor::join(std::chrono::milliseconds limit) {
   } while (members_.rank() < 0);
 }
 
-void Survivor::start(train::LoopState& state) {
-  at_ = state.at;
+void Survivor::begin(const train::Position& at) {
+  at_ = at;
   has_state_ = is_running_ = true;
   optimizer_.clear();
   require_same_members();  // a death since the ranks met
@@ -70,8 +72,8 @@ void Survivor::require_same_members() const {
   if (members_.has_changed({})) throw Error(ExitCode::peer, "the ranks have changed");
 }
 
-void Survivor::on_step_end(const record::StepRecord& /*record*/, train::LoopState& state) {
-  at_ = state.at;
+void Survivor::finish_step(const train::Position& at) {
+  at_ = at;
   finished_ = Clock::now();
 }
 
@@ -98,7 +100,8 @@ void Survivor::keep(VirtualRanks& ranks, torch::optim::Optimizer& optimizer,
   optimizer_ = train::optimizer_state(optimizer, parameters);
 }
 
-bool Survivor::have_changed(const Error& error) {
+bool Survivor::goes_on(const Error& error, CommBackend* backend) {
+  if (error.code() == ExitCode::peer && backend != nullptr) backend->abort();
   const bool may_follow = error.code() == ExitCode::peer || error.code() == ExitCode::rendezvous;
   return may_follow && has_state_ && members_.renew(kReported);
 }
@@ -106,14 +109,23 @@ bool Survivor::have_changed(const Error& error) {
 bool Survivor::meet(std::chrono::milliseconds timeout) {
   is_running_ = false;
   while (members_.rank() < 0) members_.renew(kReported);  // the job waits for hosts, and the launcher ends it in time
-  met_ = members_.meet({progress_of(at_), text_of(at_, epoch_, seconds_since(finished_))}, timeout);
+  const std::vector<std::string> texts = members_.meet(text_of(at_, epoch_, seconds_since(finished_)), timeout);
   met_at_ = Clock::now();
-  first_ = static_cast<std::size_t>(std::ranges::max_element(met_, {}, &Member::progress) - met_.begin());
-  return met_[first_].progress >= 0;
+  met_.clear();
+  for (const std::string& text : texts) met_.emplace_back().metadata = nlohmann::json::parse(text);
+  first_ = static_cast<std::size_t>(std::ranges::max_element(met_, {}, progress_of) - met_.begin());
+  if (progress_of(met_[first_]) >= 0) return true;
+  if (job_.get(kEnded, {})) return false;
+  throw Error(ExitCode::failure, "all ranks that had the state of the training have died");
+}
+
+void Survivor::end() {
+  if (!job_.get(kEnded, {})) job_.set(kEnded, "");
 }
 
 void Survivor::catch_up(const torch::nn::Module& model, const comm::Group& ranks) {
-  const auto is_behind = [&](const Member& member) { return member.progress < met_[first_].progress; };
+  const checkpoint::File& first = met_[first_];
+  const auto is_behind = [&](const checkpoint::File& member) { return progress_of(member) < progress_of(first); };
   if (std::ranges::none_of(met_, is_behind)) return;
   const torch::NoGradGuard no_grad;
   c10::Dict<std::string, torch::Tensor> tensors;
@@ -133,21 +145,20 @@ void Survivor::catch_up(const torch::nn::Module& model, const comm::Group& ranks
     const std::string name = entry.key().toStringRef();
     if (name.starts_with(kOptimizer)) optimizer_.push_back({name.substr(kOptimizer.size()), entry.value().toTensor()});
   }
-  const checkpoint::File file = file_of(met_[first_].text);
-  at_ = train::read_position(file);
-  epoch_ = file.metadata.at(kEpoch);
+  at_ = train::read_position(first);
+  epoch_ = first.metadata.at(kEpoch);
 }
 
 train::ResumeFrom Survivor::resume(const std::string& checkpoints) {
-  seconds_ = train::number_of<double>(file_of(met_[first_].text), kSinceStep) + seconds_since(met_at_);
+  seconds_ = train::number_of<double>(met_[first_], kSinceStep) + seconds_since(met_at_);
   std::ostringstream name;
   name << kChange << std::setfill('0') << std::setw(6) << changes().ranks.size() + 1 << ' ' << at_.step << ' '
        << members_.size();
   at_.numbers[name.str()] = seconds_;
   train::Position at = at_;
   at.totals = {};
-  for (const Member& member : met_) {
-    const train::Position of_member = train::read_position(file_of(member.text));
+  for (const checkpoint::File& member : met_) {
+    const train::Position of_member = train::read_position(member);
     if (of_member.epoch == at.epoch) at.totals += of_member.totals;
   }
   checkpoint::File file;

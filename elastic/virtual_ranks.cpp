@@ -144,14 +144,13 @@ class VirtualStrategy final : public train::Strategy {
 
 }  // namespace
 
-PartStates::PartStates(train::ModelTensors model, Range share, const std::vector<torch::Device>& gpus, bool own_buffers,
-                       bool seeds_steps, bool in_program)
-    : model_(std::move(model)), share_(share), own_buffers_(own_buffers), seeds_steps_(seeds_steps) {
+PartStates::PartStates(train::ModelTensors model, Range share, const VirtualRanksOptions& options)
+    : model_(std::move(model)), share_(share), own_buffers_(options.own_buffers), seeds_steps_(options.survives) {
   generators_.push_back(at::detail::getDefaultCPUGenerator());
-  for (const torch::Device gpu : gpus) {
+  for (const torch::Device gpu : options.gpus) {
     if (!gpu.is_cpu()) generators_.push_back(torch::globalContext().defaultGenerator(gpu));
   }
-  if (share.count > 1 || seeds_steps || in_program) states_.resize(static_cast<std::size_t>(share.count));
+  if (share.count > 1 || options.survives || options.in_program) states_.resize(static_cast<std::size_t>(share.count));
 }
 
 void PartStates::seed(uint64_t seed) {
@@ -252,8 +251,13 @@ VirtualRanks::VirtualRanks(train::ModelTensors model, train::GradientSync& sync,
     : options_(checked(options, ranks.size())),
       sync_(sync),
       reduction_(sync, ranks, options.count, wire_of(options.compression)),
-      states_(std::move(model), reduction_.share(), options.gpus, options.own_buffers, options.survives,
-              options.in_program) {}
+      states_(std::move(model), reduction_.share(), options) {}
+
+void VirtualRanks::survive(int64_t step) {
+  steps_ = step;
+  states_.seed_steps();
+  states_.keep();
+}
 
 void VirtualRanks::run(const std::function<void(int rank)>& step) {
   if (sync_.hooks().hold(true)) throw Error(ExitCode::usage, "for_each_virtual_rank: not within no_sync()");
@@ -268,12 +272,14 @@ void VirtualRanks::run(const std::function<void(int rank)>& step) {
     for (int part = 0; part < share.count; ++part) {
       is_last_ = part + 1 == share.count;
       sync_.hooks().hold(!is_last_);
-      states_.run(part, [&] { step(share.first + part); });
+      states_.run(
+          part, [&] { step(share.first + part); }, steps_);
       if (!is_last_) reduction_.end_part(part, options_.find_unused_parameters);
     }
   });
   if (is_last_) throw Error(ExitCode::failure, "for_each_virtual_rank: the last step has not called backward()");
   sync_.broadcast_buffers();
+  ++steps_;
 }
 
 void VirtualRanks::finalize() {

@@ -191,11 +191,7 @@ void JobLink::read(std::size_t from, const std::string& text) {
       changes_.push_back({get_end(reader, this_time()), trains});
       return;
     }
-    case Message::news: {
-      std::string line = reader.text();
-      news_.push_back({std::move(line), reader.number() != 0});
-      return;
-    }
+    case Message::news: news_.push_back(reader.text()); return;
     case Message::failing: return note_failure();
     case Message::stop: stop_signal_ = reader.number<int>(); return;
     case Message::progress:
@@ -293,9 +289,9 @@ void JobLink::announce(const MemberChange& change) {
   send(ByteWriter().number(Request::report).text(writer.bytes()));
 }
 
-void JobLink::announce(const News& news) {
-  news_.push_back(news);
-  publish(ByteWriter().number(Message::news).text(news.line).number(news.death));
+void JobLink::announce_news(const std::string& line) {
+  news_.push_back(line);
+  publish(ByteWriter().number(Message::news).text(line));
 }
 
 void JobLink::announce_failing() {

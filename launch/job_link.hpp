@@ -31,11 +31,6 @@ struct MemberChange {
   RankEnd end;          // of a rank that trains: its number and process; of a node: its ranks
   bool trains = false;  // of a node: it is back, and starts its ranks
 };
-// What node 0 has made of it.
-struct News {
-  std::string line;    // to print
-  bool death = false;  // the ranks that are left may wait for one that is not
-};
 
 // The time from the first failure until the ranks are ended. Failures that follow from it arrive meanwhile, and one of
 // them may turn out to be the first cause.
@@ -84,11 +79,11 @@ class JobLink {
   // How the ranks of the other nodes ended, with times on this host's clock.
   std::vector<RankEnd> ends() const;
 
-  // Only node 0 gets the changes, its own too, and lost nodes. All nodes get its news.
+  // Only node 0 gets the changes, its own too, and lost nodes. All nodes get its news: lines to print.
   void announce(const MemberChange& change);
-  void announce(const News& news);
+  void announce_news(const std::string& line);
   std::vector<MemberChange> take_changes() { return std::exchange(changes_, {}); }
-  std::vector<News> take_news() { return std::exchange(news_, {}); }
+  std::vector<std::string> take_news() { return std::exchange(news_, {}); }
 
   // Takes the progress of this node's ranks, by local rank; empty if none trains. On node 0, every `interval`: returns
   // lines that name the ranks of all nodes for which others wait. Other nodes report it to node 0 once a second.
@@ -142,7 +137,7 @@ class JobLink {
   StallWatch stalls_;
   std::vector<int> stuck_;
   std::vector<MemberChange> changes_;
-  std::vector<News> news_;
+  std::vector<std::string> news_;
   std::vector<std::string> for_good_;  // messages that a node which comes back must get too
 };
 

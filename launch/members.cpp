@@ -13,11 +13,11 @@ Members::Members(const JobLink& link, int least, std::chrono::milliseconds timeo
   for (int rank = 0; rank < link.world(); ++rank) ranks_.insert(rank);
 }
 
-News Members::apply(const MemberChange& change, bool has_begun) {
+std::string Members::apply(const MemberChange& change, bool has_begun) {
   const RankEnd& end = change.end;
   const bool is_node = end.lost > 0;
   if (is_node) nodes_ += change.trains ? 1 : -1;
-  if (is_node && change.trains) return {end.host + " is back, and starts its ranks"};
+  if (is_node && change.trains) return end.host + " is back, and starts its ranks";
   const std::size_t before = ranks_.size();
   for (int rank = end.rank; rank < end.rank + std::max(end.lost, 1); ++rank) ranks_.erase(rank);
   if (change.trains) ranks_.insert(end.rank);
@@ -33,17 +33,17 @@ News Members::apply(const MemberChange& change, bool has_begun) {
     return {};
   }
   if (change.trains && nodes_ >= least_) waits_ = false;
-  report();
-  if (has_died) return {describe(end) + "; " + others(), true};
+  report(has_died);
+  if (has_died) return describe(end) + "; " + others();
   if (!change.trains) return {};
-  return {"rank " + std::to_string(end.rank) + " (" + end.host + ", pid " + std::to_string(end.pid) +
-          ") has been started again; " + others()};
+  return "rank " + std::to_string(end.rank) + " (" + end.host + ", pid " + std::to_string(end.pid) +
+         ") has been started again; " + others();
 }
 
-void Members::report() {
+void Members::report(bool has_died) {
   std::string members;
   for (const int rank : ranks_) members += std::to_string(rank) + " ";
-  store_->set(members_key(++changes_), waits_ ? "" : members);
+  store_->set(members_key(++changes_), (waits_ ? "" : members) + (has_died ? kDied : ""));
 }
 
 void Members::stop_waiting() {

@@ -19,9 +19,9 @@ class Members {
   // At first all ranks of `link`. timeout: how long the job waits for nodes. store: that of the job.
   Members(const JobLink& link, int least, std::chrono::milliseconds timeout, std::unique_ptr<Store> store);
 
-  // The news for all nodes; without a line if there is nothing to print. has_begun: whether the ranks have a state to
-  // go on from. Throws as Store::set.
-  News apply(const MemberChange& change, bool has_begun);
+  // The news for all nodes, a line to print; empty if there is none. has_begun: whether the ranks have a state to go on
+  // from. Throws as Store::set.
+  std::string apply(const MemberChange& change, bool has_begun);
   // Whether the job waits for nodes.
   bool waits() const { return waits_ && !ranks_.empty(); }
   // The job stops: no rank waits any more. Throws as Store::set.
@@ -30,7 +30,7 @@ class Members {
   const std::optional<RankEnd>& fatal();
 
  private:
-  void report();
+  void report(bool has_died = false);
   std::string others() const;
 
   std::set<int> ranks_;

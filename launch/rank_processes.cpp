@@ -40,6 +40,7 @@ std::vector<std::string> environment_of(const Job& job, const JobLink& link, int
   if (nodes.master.secret == kKnownSecret)
     add("DDPRUN_SECRET", to_hex(kKnownSecret));  // any other one is there already
   add("DDPRUN_JOB_DIR", folder);
+  add("DDPRUN_SURVIVES", nodes.survives() ? "1" : "");
   if (const int columns = columns_of(STDERR_FILENO); columns > 0) add("DDPRUN_TTY", std::to_string(columns));
   return environment_with(added);
 }
@@ -155,8 +156,9 @@ bool RankProcesses::survive(Rank& rank) {
   if (!job_.nodes.survives() || killed_at_) return false;
   if (!rank.joining.empty()) {  // the others do not wait for it
     output_.print("ddprun: " + describe(end));
+  } else if (end.signal == 0 || end.signal == SIGABRT || end.failure || !has_begun()) {
+    return false;  // SIGABRT: an exception, which may come again on the rank that goes on in its place
   } else {
-    if (end.signal == 0 || end.failure || !has_begun()) return false;
     link_.announce(MemberChange{end});
   }
   return rank.survived = true;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 
 #include "base/store.hpp"
@@ -31,9 +32,15 @@ std::unique_ptr<Store> own_store(World& world, std::chrono::milliseconds timeout
 std::unique_ptr<Store> folder_store(const std::string& folder);
 
 // In a job that survives the death of ranks, the key of the ranks that train after so many changes: "0 2 3 "; "": all
-// wait for the next change. The launcher of node 0 sets it.
+// wait for the next change. It ends with kDied if a rank has died. The launcher of node 0 sets it.
 inline std::string members_key(int changes) {
   return "members/" + std::to_string(changes);
+}
+inline constexpr const char* kDied = "died";
+// Whether this process is a rank of such a job.
+inline bool survives() {
+  const char* const value = std::getenv("DDPRUN_SURVIVES");
+  return value != nullptr && *value != '\0';
 }
 // The variable of a rank that takes the place of a dead one: the key that it sets when it is ready to train.
 inline constexpr const char* kReplaces = "DDPRUN_REPLACES";

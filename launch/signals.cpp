@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "launch/rendezvous.hpp"
+
 namespace ddprun::launch {
 namespace {
 
@@ -90,7 +92,8 @@ std::optional<int> Signals::next() {
 }
 
 void catch_stop_signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) set_handler(signal, on_stop_signal);
+  for (const int signal : {SIGINT, SIGTERM}) set_handler(signal, on_stop_signal);
+  if (!survives()) set_handler(SIGUSR1, on_stop_signal);  // otherwise it ends only this rank
 }
 
 void defer_stop_signals() {

@@ -34,7 +34,7 @@ class Signals {
 // Slurm and systemd send them to every process of a job.
 
 // After this, each of these signals ends the process immediately, with the exit code 130 for SIGINT and 143 for the
-// others. Call it before other threads exist.
+// others. Call it before other threads exist. In a job that survives deaths, SIGUSR1 stays a death.
 void catch_stop_signals();
 
 // After this, the first of these signals is only recorded, so that the rank can save its work. A further SIGINT or
@@ -50,9 +50,8 @@ void acknowledge_stop_signals(bool on_terminal);
 ExitCode stop_signal();
 
 // With SIGUSR2, the launcher asks its ranks to write their last collectives. It sends these values with the signal
-// (sigqueue): a rank has failed; the other ranks wait for this rank, and it must show its stack; or ranks have died,
-// and the others go on.
-inline constexpr int kJobFails = 1, kShowStack = 2, kRanksDied = 3;
+// (sigqueue): a rank has failed; or the other ranks wait for this rank, and it must show its stack.
+inline constexpr int kJobFails = 1, kShowStack = 2;
 
 // After this, SIGUSR2 is blocked in this thread and in those that it starts. It stays pending until a Usr2Thread
 // handles it. Call it before other threads exist.

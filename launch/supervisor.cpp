@@ -137,14 +137,11 @@ class Supervisor {
   // In a job that survives deaths.
   void change_members() {
     for (const MemberChange& change : link_.take_changes()) {
-      const News news = members_->apply(change, ranks_->has_begun());
-      if (!news.line.empty()) link_.announce(news);
+      const std::string line = members_->apply(change, ranks_->has_begun());
+      if (!line.empty()) link_.announce_news(line);
     }
     if (members_ && members_->fatal()) begin_to_fail();
-    for (const News& news : link_.take_news()) {
-      output_.print("ddprun: " + news.line);
-      if (news.death) ranks_->ask(kRanksDied);
-    }
+    for (const std::string& line : link_.take_news()) output_.print("ddprun: " + line);
   }
 
   int poll_timeout() const {
@@ -218,6 +215,7 @@ class Supervisor {
   void leave() {
     leaves_ = true;
     stop_signal_ = SIGTERM;
+    kill_at_ = Clock::now() + job_.grace;
     ranks_->leave();
     output_.print("ddprun: this host leaves the job, which goes on without its ranks");
   }

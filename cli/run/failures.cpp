@@ -64,8 +64,7 @@ void report_crashes(const launch::World& world, const Rendezvous& rendezvous) {
 }
 
 CollectivesFile::CollectivesFile(std::shared_ptr<const comm::FlightRecorder> recorder, const launch::World& world,
-                                 std::string backend, std::string run_dir, std::string log_path,
-                                 std::function<void()> on_death)
+                                 std::string backend, std::string run_dir, std::string log_path)
     : recorder_(std::move(recorder)),
       file_{.rank = world.rank,
             .world = world.size,
@@ -74,7 +73,6 @@ CollectivesFile::CollectivesFile(std::shared_ptr<const comm::FlightRecorder> rec
             .backend = std::move(backend)},
       run_dir_(std::move(run_dir)),
       log_path_(std::move(log_path)),
-      on_death_(std::move(on_death)),
       exceptions_before_(std::uncaught_exceptions()),
       training_thread_(::pthread_self()),
       signals_([this](int value) { on_signal(value); }) {}
@@ -90,7 +88,6 @@ void CollectivesFile::write(const std::string& reason, ExitCode code) noexcept {
 
 void CollectivesFile::on_signal(int value) {
   if (value == launch::kShowStack) return show_stack();
-  if (value == launch::kRanksDied) return on_death_();
   if (failed_) return;  // the file already has the reason of the failure
   const bool job_fails = value == launch::kJobFails;
   // Only a rank that failed or was asked prints this at the level info.

@@ -5,7 +5,6 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -29,9 +28,8 @@ void report_crashes(const launch::World& world, const Rendezvous& rendezvous);
 class CollectivesFile {
  public:
   // Call it on the training thread. recorder: null for world size 1, which has no collectives. log_path: rank<N>.log.
-  // on_death: called on another thread when ranks have died and the others go on.
   CollectivesFile(std::shared_ptr<const comm::FlightRecorder> recorder, const launch::World& world, std::string backend,
-                  std::string run_dir, std::string log_path, std::function<void()> on_death);
+                  std::string run_dir, std::string log_path);
   // Writes the file if an exception destroys this object, unless write() was called.
   ~CollectivesFile();
 
@@ -46,7 +44,6 @@ class CollectivesFile {
   const std::shared_ptr<const comm::FlightRecorder> recorder_;
   comm::RankCollectives file_;
   const std::string run_dir_, log_path_;
-  const std::function<void()> on_death_;
   const int exceptions_before_;
   const pthread_t training_thread_;
   std::mutex mutex_;  // between the signal's thread and the training thread

@@ -39,14 +39,6 @@ std::map<std::string, std::string> versions(const Assembly& assembly) {
   return extra;
 }
 
-// The variable of a rank that takes the place of a dead one; null for any other.
-const char* replaced() {
-  return std::getenv(launch::kReplaces);
-}
-
-// Set by rank 0 at the end of the training, for ranks that still want to join.
-constexpr const char* kEnded = "training has ended";
-
 // What a rank has from its start to its end, also if others die.
 struct Rank {
   const launch::World& place;  // as the job began: the launcher and the run folder know the rank by this number
@@ -58,7 +50,6 @@ struct Rank {
   const std::string& log_path;
   int64_t threads;
   elastic::Survivor* survivor;  // of a run that goes on after deaths; otherwise null
-  Store* job;                   // null for world size 1
   Rendezvous members;           // after a change: of the ranks that train now
 };
 
@@ -82,13 +73,6 @@ void print_how_to_resume(const Rank& rank) {
   if (cause) throw Error(*cause);
   const std::string who = world.size > 1 ? "rank " + std::to_string(world.rank) + " " : "";
   throw Error(code, who + link.where() + ": " + what);
-}
-
-// Whether the error came because the ranks have changed, and this one goes on. First ends the others' collectives.
-bool goes_on(const Rank& rank, const Error& error) {
-  if (rank.survivor == nullptr) return false;
-  if (error.code() == ExitCode::peer && rank.connections.backend) rank.connections.backend->abort();
-  return rank.survivor->have_changed(error);
 }
 
 // This rank's trace, on the clock of rank 0. Collective.
@@ -138,7 +122,7 @@ ExitCode report(Rank& rank, const Session& session, record::Summary summary) {
   const auto write = [&] {
     rank.recorder.summary(summary);
     if (rank.world.rank != 0) return;
-    if (rank.survivor != nullptr && !rank.job->get(kEnded, 0s)) rank.job->set(kEnded, "");
+    if (rank.survivor != nullptr) rank.survivor->end();
     print_results(summary, rank.folder.path());
     if (summary.stopped == train::kInterrupted) print_how_to_resume(rank);
   };
@@ -158,16 +142,10 @@ ExitCode report(Rank& rank, const Session& session, record::Summary summary) {
 std::optional<ExitCode> train(Rank& rank) {
   Connections& connections = rank.connections;
   const bool leads = rank.world.rank == 0;
-  // Ends the collectives of these ranks. A late signal may be of an earlier change.
-  const auto on_death = [&, known = rank.survivor != nullptr ? rank.survivor->members().changes() : 0] {
-    try {
-      if (rank.job->get(launch::members_key(known + 1), 1s) && connections.backend) connections.backend->abort();
-    } catch (const std::exception& error) {
-      log::debug(error.what());  // the training thread has the same error
-    }
-  };
+  std::jthread watch;
+  if (rank.survivor != nullptr) watch = rank.survivor->members().watch([&] { connections.backend->abort(); });
   CollectivesFile collectives(connections.recorder, rank.place, connections.backend ? connections.backend->name() : "",
-                              rank.folder.path(), rank.log_path, on_death);
+                              rank.folder.path(), rank.log_path);
   std::unique_ptr<Session> session;
   std::optional<record::Summary> summary;
   try {
@@ -184,7 +162,7 @@ std::optional<ExitCode> train(Rank& rank) {
     if (rank.survivor != nullptr) return report(rank, *session, *summary);
   } catch (...) {
     const Error error = ddp::current_error();
-    if (goes_on(rank, error)) {
+    if (rank.survivor != nullptr && rank.survivor->goes_on(error, connections.backend.get())) {
       if (session) rank.survivor->keep(*session->virtual_ranks, *session->optimizer, session->parameters);
       return std::nullopt;
     }
@@ -202,16 +180,14 @@ bool regroup(Rank& rank, std::chrono::milliseconds patience) {
   while (true) {
     rank.connections = {};  // before its store
     try {
-      if (!survivor.meet(patience)) {
-        if (rank.job->get(kEnded, 0s)) return false;
-        throw Error(ExitCode::failure, "all ranks that had the state of the training have died");
-      }
+      if (!survivor.meet(patience)) return false;
       const elastic::Membership& members = survivor.members();
       rank.world.rank = members.rank();
       rank.world.size = members.size();
       rank.members.store = members.store();
       launch::locate(rank.world, *rank.members.store, patience);
       rank.connections = connect(rank.assembly, rank.world, rank.members, members.changes());
+      const std::jthread watch = members.watch([&] { rank.connections.backend->abort(); });
       rank.folder.meet(rank.connections, rank.world);
       survivor.catch_up(rank.assembly.model->module(), rank.connections.ranks);
       rank.recorder.lead(rank.world.rank == 0);
@@ -219,7 +195,7 @@ bool regroup(Rank& rank, std::chrono::milliseconds patience) {
       rank.assembly.resume = Resume{survivor.resume(rank.folder.path() + "/checkpoints"), survivor.text()};
       return true;
     } catch (...) {
-      if (!goes_on(rank, ddp::current_error())) throw;
+      if (!survivor.goes_on(ddp::current_error(), rank.connections.backend.get())) throw;
     }
   }
 }
@@ -228,7 +204,7 @@ bool regroup(Rank& rank, std::chrono::milliseconds patience) {
 ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin::Registry& registry) {
   const launch::World& world = options.world;
   const auto patience = config::milliseconds(options.loaded.experiment.launch.timeout);
-  const bool joins = replaced() != nullptr;
+  const bool joins = elastic::Survivor::joins();
   if (joins) options.loaded.experiment.checkpoint.resume.clear();  // it gets the state from its peers
   if (!joins && !find_common_resume(options.loaded, world, rendezvous.store.get(), patience)) return ExitCode::ok;
   const std::vector<torch::Device> devices = choose_devices(options.loaded, world);
@@ -250,21 +226,11 @@ ExitCode run_in(const Rendezvous& rendezvous, RankOptions options, const plugin:
   if (world.rank == 0) record::write_environment(folder.path(), record::collect_environment(versions(assembly)));
   std::optional<elastic::Survivor> survivor;
   if (options.survives) survivor.emplace(*rendezvous.store, world.rank, world.size);
-  Rank rank{world,
-            world,
-            assembly,
-            connections,
-            folder,
-            recorder,
-            log_path,
-            threads,
-            survivor ? &*survivor : nullptr,
-            rendezvous.store.get(),
+  Rank rank{world, world, assembly, connections, folder, recorder, log_path, threads, survivor ? &*survivor : nullptr,
             {}};
   if (joins) {
     if (world.size > 1) require_same_experiment(assembly, *rendezvous.store);
-    launch::folder_store(world.job_dir)->set(replaced(), "");
-    survivor->join(patience);
+    survivor->join(patience, *launch::folder_store(world.job_dir));
     if (!regroup(rank, 24h)) return ExitCode::ok;  // waits for the end of an evaluation
   }
   do {
@@ -298,7 +264,7 @@ Prepared prepare(const config::Loaded& loaded, const plugin::Registry& registry,
 ExitCode run_rank(RankOptions options, const plugin::Registry& registry) {
   keep_freed_memory();
   const auto patience = config::milliseconds(options.loaded.experiment.launch.timeout);
-  const bool meets = replaced() == nullptr && (!options.survives || options.world.size > 1);
+  const bool meets = !elastic::Survivor::joins() && (!options.survives || options.world.size > 1);
   const Rendezvous rendezvous = meets ? join_rendezvous(options.world, patience)
                                       : Rendezvous{launch::own_store(options.world, patience), nullptr};
   if (options.world.restarts > 0) options.loaded.experiment.faults.kind = "none";  // ddprun's launcher does the same

@@ -33,6 +33,8 @@ TEST_CASE("what cannot be done with virtual ranks has one clear error") {
                           "join: not with virtual_ranks",
                           "for_each_virtual_rank: the last step has not called backward()",
                           outside,
+                          "a collective within for_each_virtual_rank(), such as that of a SyncBatchNorm: the ranks "
+                          "have different numbers of virtual ranks, and would not all call it",
                           "for_each_virtual_rank: not within no_sync()"};
   for (const std::string& line : expected) {
     CHECK_MESSAGE(std::count(lines.begin(), lines.end(), line) == 2, line);

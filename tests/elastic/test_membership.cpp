@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <future>
 #include <thread>
 #include <vector>
 
@@ -12,7 +13,7 @@
 namespace {
 
 using namespace ddprun;
-using elastic::Member, elastic::Membership;
+using elastic::Membership;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLimit{20000};
@@ -47,24 +48,18 @@ TEST_CASE("at first all ranks are members, and nothing has changed") {
 
 TEST_CASE("the ranks that are left meet, in the order of their first numbers") {
   JobOfRanks job;
-  job.set_members(1, "0 2 3 ");
+  job.set_members(1, "0 2 3 died");
   std::vector<int> ranks(4, -2);
-  std::vector<std::vector<Member>> met(4);
+  std::vector<std::vector<std::string>> met(4);
   on_ranks({0, 2, 3}, [&](int rank) {
     Membership members(job.store(), rank, 4);
     members.renew(kLimit);
-    met[static_cast<std::size_t>(rank)] = members.meet({rank == 0 ? 56 : 57, "of " + std::to_string(rank)}, kLimit);
+    met[static_cast<std::size_t>(rank)] = members.meet("of " + std::to_string(rank), kLimit);
     ranks[static_cast<std::size_t>(rank)] = members.rank();
   });
   CHECK(ranks == std::vector{0, -2, 1, 2});
   for (const int rank : {0, 2, 3}) {
-    const auto& members = met[static_cast<std::size_t>(rank)];
-    REQUIRE(members.size() == 3);
-    CHECK(members[0].progress == 56);
-    CHECK(members[0].text == "of 0");
-    CHECK(members[1].progress == 57);
-    CHECK(members[1].text == "of 2");
-    CHECK(members[2].text == "of 3");
+    CHECK(met[static_cast<std::size_t>(rank)] == std::vector<std::string>{"of 0", "of 2", "of 3"});
   }
 }
 
@@ -94,7 +89,7 @@ TEST_CASE("a rank that waits for a member ends with an error as soon as the memb
     job.set_members(2, "0 ");
   });
   try {
-    members.meet({7, ""}, kLimit);  // rank 1 does not come
+    members.meet("", kLimit);  // rank 1 does not come
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.code() == ExitCode::peer);
@@ -112,4 +107,22 @@ TEST_CASE("the store of the members waits no longer than its limit, and knows no
   CHECK_FALSE(members.store()->get("key", milliseconds(30)).has_value());
   members.store()->set("key", "1");
   CHECK(members.store()->get("key", milliseconds(0)) == "1");
+}
+
+TEST_CASE("a watch reports the next death once, and neither a rank that joins nor one that ends") {
+  JobOfRanks job;
+  job.set_members(1, "0 1 2 died");
+  Membership members(job.store(), 0, 4);
+  members.renew(kLimit);
+  std::promise<void> died;
+  const std::jthread watch = members.watch([&] { died.set_value(); });
+  const auto is_reported = [report = died.get_future()](milliseconds limit) {
+    return report.wait_for(limit) == std::future_status::ready;
+  };
+  job.set_members(2, "0 1 2 3 ");
+  job.set_members(3, "0 1 2 ");
+  CHECK_FALSE(is_reported(milliseconds(100)));
+  job.set_members(4, "0 1 died");
+  CHECK(is_reported(kLimit));
+  job.set_members(5, "0 died");
 }

@@ -265,12 +265,11 @@ TEST_CASE("in a job that survives, node 0 gets the changes, and all nodes its ne
   CHECK(changes[0].end.rank == 3);
   CHECK(changes[0].end.signal == 9);
   CHECK_FALSE(changes[0].trains);
-  all[0]->announce(News{"5 ranks go on", true});
+  all[0]->announce_news("5 ranks go on");
   for (const auto& node : all) {
     const auto news = wait_for(*node, {}, take_news);
     REQUIRE(news.size() == 1);
-    CHECK(news[0].line == "5 ranks go on");
-    CHECK(news[0].death);
+    CHECK(news[0] == "5 ranks go on");
     CHECK(node->take_changes().empty());
   }
 }

@@ -52,15 +52,14 @@ class JobOfFour {
 
 TEST_CASE("deaths are reported to the ranks, one by one, until none is left") {
   JobOfFour job;
-  const News first = job.members.apply({killed(1)}, true);
-  CHECK(first.line == "rank 1 (node0, pid 4711) phase start: killed by signal 9 (SIGKILL); 3 ranks go on");
-  CHECK(first.death);
-  CHECK(job.reported(1) == "0 2 3 ");
+  const std::string first = job.members.apply({killed(1)}, true);
+  CHECK(first == "rank 1 (node0, pid 4711) phase start: killed by signal 9 (SIGKILL); 3 ranks go on");
+  CHECK(job.reported(1) == "0 2 3 died");
   job.members.apply({killed(0)}, true);
-  CHECK(job.members.apply({killed(3)}, true).line.ends_with("; 1 rank goes on"));
-  CHECK(job.reported(3) == "2 ");
+  CHECK(job.members.apply({killed(3)}, true).ends_with("; 1 rank goes on"));
+  CHECK(job.reported(3) == "2 died");
   CHECK_FALSE(job.members.fatal());
-  CHECK(job.members.apply({killed(2)}, true).line.empty());
+  CHECK(job.members.apply({killed(2)}, true).empty());
   REQUIRE(job.members.fatal());
   CHECK(job.members.fatal()->rank == 2);
 }
@@ -68,13 +67,12 @@ TEST_CASE("deaths are reported to the ranks, one by one, until none is left") {
 TEST_CASE("a rank that is started again is a member again; one that has ended is none, and that is no news") {
   JobOfFour job;
   job.members.apply({killed(1)}, true);
-  const News back = job.members.apply({killed(1), true}, true);
-  CHECK(back.line == "rank 1 (node0, pid 4711) has been started again; 4 ranks go on");
-  CHECK_FALSE(back.death);
+  const std::string back = job.members.apply({killed(1), true}, true);
+  CHECK(back == "rank 1 (node0, pid 4711) has been started again; 4 ranks go on");
   CHECK(job.reported(2) == "0 1 2 3 ");
   RankEnd ended = killed(3);
   ended.signal = 0;
-  CHECK(job.members.apply({ended}, true).line.empty());
+  CHECK(job.members.apply({ended}, true).empty());
   CHECK(job.reported(3) == "0 1 2 ");
 }
 
@@ -87,11 +85,11 @@ TEST_CASE("before the first step a death ends the job") {
 
 TEST_CASE("a lost node takes its ranks with it; those that had died before are no news") {
   JobOfFour job(-1);
-  const News lost = job.members.apply({node_of(2, 2)}, true);
-  CHECK(lost.line.starts_with("ranks 2 and 3 (node1): lost: "));
-  CHECK(lost.line.ends_with("; 2 ranks go on"));
-  CHECK(job.reported(1) == "0 1 ");
-  CHECK(job.members.apply({node_of(2, 2)}, true).line.empty());
+  const std::string lost = job.members.apply({node_of(2, 2)}, true);
+  CHECK(lost.starts_with("ranks 2 and 3 (node1): lost: "));
+  CHECK(lost.ends_with("; 2 ranks go on"));
+  CHECK(job.reported(1) == "0 1 died");
+  CHECK(job.members.apply({node_of(2, 2)}, true).empty());
   CHECK(job.reported(2) == "nothing");
 }
 
@@ -103,17 +101,16 @@ TEST_CASE("a node that ends after its ranks and all others is no death") {
     ended.signal = 0;
     job.members.apply({ended}, true);
   }
-  CHECK(job.members.apply({node_of(2, 2)}, true).line.empty());
+  CHECK(job.members.apply({node_of(2, 2)}, true).empty());
   CHECK_FALSE(job.members.fatal());
 }
 
 TEST_CASE("with too few nodes no rank trains until one has come back and has a rank that is ready") {
   JobOfFour job(1);
-  CHECK(
-      job.members.apply({node_of(2, 2)}, true).line.ends_with("; 2 ranks wait until 1 hosts are there, at most 60 s"));
+  CHECK(job.members.apply({node_of(2, 2)}, true).ends_with("; 2 ranks wait until 1 hosts are there, at most 60 s"));
   CHECK(job.members.waits());
-  CHECK(job.reported(1).empty());
-  CHECK(job.members.apply({node_of(2, 2), true}, true).line == "node1 is back, and starts its ranks");
+  CHECK(job.reported(1) == "died");
+  CHECK(job.members.apply({node_of(2, 2), true}, true) == "node1 is back, and starts its ranks");
   CHECK(job.members.waits());
   CHECK(job.reported(2) == "nothing");
   job.members.apply({killed(2), true}, true);
@@ -129,7 +126,7 @@ TEST_CASE("a stop ends the wait, so that the ranks that are left can save") {
   CHECK_FALSE(job.members.waits());
   CHECK(job.reported(2) == "0 1 ");
   job.members.apply({killed(1)}, true);
-  CHECK(job.reported(3) == "0 ");
+  CHECK(job.reported(3) == "0 died");
 }
 
 TEST_CASE("with too few nodes for too long, the first cause is the lost node") {

@@ -18,7 +18,7 @@ takes(2
   conformance_gloo_threads conformance_good_threads conformance_nccl_fake_gpu_processes
   conformance_nccl_fake_gpu_threads conformance_shm_processes conformance_shm_threads
   conformance_ucx_fake_gpu_processes conformance_ucx_fake_gpu_threads conformance_ucx_processes
-  conformance_ucx_threads container ddp ddp_checkpoint_parity documented_dataset doctor e2e_cli e2e_compare e2e_cuda
+  conformance_ucx_threads container ddp ddp_checkpoint_parity ddp_steps documented_dataset doctor e2e_cli e2e_compare e2e_cuda
   e2e_data e2e_data_info e2e_launchers e2e_resume e2e_survival e2e_train e2e_training e2e_virtual_ranks examples_asan faults_quick_0
   faults_quick_1 fetch gpu_checks library_parity models_logits_parity models_weights_parity packages parity_one_process report report_browser
   report_browser_runs sampler_parity site sync_batch_norm zero zero_parity)
@@ -26,7 +26,7 @@ takes(2
 # The long ones come first, in this order, so that none is left at the end when the machine has nothing else to do.
 set(cost 1000)
 foreach(test IN ITEMS
-    wheels_build packages shm examples bench_peers e2e_resume bench_network library_parity ddp e2e_faults zero_parity
+    wheels_build packages shm examples bench_peers e2e_resume bench_network library_parity ddp ddp_steps e2e_faults zero_parity
     parity_resnet18 page_writing_a_backend conformance_ucx_hosts headers examples_asan examples_library e2e_engines
     conformance_gloo_hosts conformance_gloo_processes e2e_cifar e2e_clusters conformance_ucx_hosts_tcp e2e_model
     conformance_ucx_processes page_writing_a_model e2e_launchers e2e_compare_hosts faults_quick_0 faults_quick_1 e2e_torchrun e2e_cuda

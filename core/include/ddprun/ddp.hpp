@@ -21,6 +21,9 @@ struct Module;
 }
 
 namespace ddprun {
+namespace elastic {
+class VirtualRanks;
+}
 
 struct DistributedDataParallelOptions {
   // MiB of gradients that are averaged together. A bucket is full when it reaches this size; the first one already at
@@ -112,9 +115,9 @@ class DistributedDataParallel {
   // One training step with virtual_ranks. Calls step(r) for each virtual rank r of this process, in order. `step` runs
   // forward and one backward() on the samples of r; the loss depends on no other DistributedDataParallel. Meanwhile
   // Torch's random numbers and the module's buffers are those of r. Afterwards the gradients are averages over all
-  // virtual ranks; earlier gradients are dropped. Collective. Throws Error(usage) without virtual_ranks or within
-  // no_sync(), Error(failure) if backward() was not called, and what `step` throws. After an error, construct the
-  // object again.
+  // virtual ranks; earlier gradients are dropped. Collective. Throws Error(usage) without virtual_ranks, within
+  // no_sync(), or if `step` calls a collective of the group (a SyncBatchNorm does); Error(failure) if backward() was
+  // not called; and what `step` throws. After an error, construct the object again.
   //
   //   ddp.for_each_virtual_rank([&](int rank) { loss_of(batches_of(rank)).backward(); });
   void for_each_virtual_rank(const std::function<void(int rank)>& step);
@@ -134,8 +137,35 @@ class DistributedDataParallel {
   void join(const std::function<void()>& loop, JoinOptions options = {});
 
  private:
+  friend class ElasticLoop;
+  elastic::VirtualRanks* virtual_ranks() const;
+
   std::unique_ptr<Impl> impl_;
 };
+
+// A training that survives the death of ranks and hosts under `ddprun launch --nnodes LEAST:N` (docs/elastic.md). Calls
+// step(ddp, n) for n = first, first + 1, ... until it returns false. `ddp` is a DistributedDataParallel(module, group,
+// options) with virtual_ranks. After a death, the other ranks go on in the same processes, and `group` has fewer ranks.
+// A rank that is started again joins between two steps; its `first` does not count.
+//
+// `step` first calls its own collectives, if there are any; then ddp.for_each_virtual_rank() once; then
+// optimizer.step(). It must call no collective after for_each_virtual_rank(). It returns the same on all ranks. What it
+// computes must follow from n, the virtual rank, the module and the optimizer's state: a rank that is behind gets only
+// these from another one. So it sets the learning rate from n in each call. After a death, a collective throws an Error
+// that must leave `step`; then `step` is called again, with the same n or, if a rank has finished this step, the next
+// one.
+//
+// Returns false on a rank that was started again too late to join: its module is not trained.
+//
+// `group` is that of init(), and no subgroup and no other DistributedDataParallel may use it. Call it once. Collective.
+// Throws Error(usage) without virtual_ranks or with broadcast_buffers = false; for a ZeroRedundancyOptimizer, or an
+// optimizer with other parameters than the module's; for a group that was split or is on a GPU; and for a second call.
+// Throws Error(failure) for an optimizer whose state cannot be kept (see save_checkpoint), if `step` has not called
+// for_each_virtual_rank() once, or if a rank dies in a collective after it. Throws what `step` throws.
+[[nodiscard]] bool train_elastic(const Group& group, torch::nn::Module& module, torch::optim::Optimizer& optimizer,
+                                 const DistributedDataParallelOptions& options,
+                                 const std::function<bool(DistributedDataParallel& ddp, int64_t n)>& step,
+                                 int64_t first = 0);
 
 // Which samples of an epoch this rank gets, for torch::data::make_data_loader: the indices of PyTorch's
 // DistributedSampler, index for index. make_data_loader copies the sampler: in each epoch, call set_epoch(), then

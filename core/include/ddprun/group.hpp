@@ -43,9 +43,9 @@ struct GroupOptions {
 //
 // Threads: one thread at a time calls the functions of a group and of the DistributedDataParallel objects that use it.
 //
-// All functions but rank(), size() and local_rank() are collective: all ranks call them in the same order with tensors
-// of the same shape and dtype. Tensors are contiguous and on GroupOptions::device. A collective blocks: there is no
-// async_op. (With nccl, it is queued on the current stream instead.) Autograd does not record it.
+// All functions but rank(), size(), local_rank() and is_joining() are collective: all ranks call them in the same order
+// with tensors of the same shape and dtype. Tensors are contiguous and on GroupOptions::device. A collective blocks:
+// there is no async_op. (With nccl, it is queued on the current stream instead.) Autograd does not record it.
 //
 // A collective throws CommError, which is an Error: Error(peer) if a rank has ended, hangs or calls something else,
 // Error(plugin) if the backend cannot carry out the call (dtype, op, root), and Error(failure) if the backend fails
@@ -58,6 +58,9 @@ class Group {
   int rank() const;
   int size() const;
   int local_rank() const;  // among the ranks of this group on this host, from 0
+  // Whether this rank takes the place of one that has died, and the others train. Until train_elastic() (ddp.hpp) lets
+  // it join, rank() and size() are those at the start of the job, and collectives throw Error(usage).
+  bool is_joining() const;
 
   // In place: each element becomes the reduction of this element over the ranks.
   void allreduce(const torch::Tensor& tensor, Op op = Op::sum) const;
@@ -72,7 +75,7 @@ class Group {
   void barrier() const;
 
   // For a training loop that saves before it ends: whether any rank has received SIGINT, SIGTERM or SIGUSR1 (from
-  // Slurm, or Ctrl-C). The answer is the same on all ranks. Call it after each step. The first call replaces the
+  // Slurm, or Ctrl-C). The answer is the same on all ranks. Call it in each step. The first call replaces the
   // program's handlers of these signals. A second SIGINT or SIGTERM ends the process.
   bool stop_requested() const;
 
