@@ -1,7 +1,9 @@
 #include "elastic/membership.hpp"
 
 #include <algorithm>
+#include <condition_variable>
 #include <iterator>
+#include <mutex>
 #include <numeric>
 #include <sstream>
 #include <utility>
@@ -72,7 +74,11 @@ bool Membership::renew(milliseconds limit) {
 std::jthread Membership::watch(std::function<void()> end) const {
   return std::jthread([&job = job_, next = changes_ + 1, end = std::move(end)](const std::stop_token& stop) mutable {
     constexpr milliseconds kBetweenChecks{20};
-    for (; !stop.stop_requested(); std::this_thread::sleep_for(kBetweenChecks)) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any stopped;
+    const auto is_stopped = [&] { return stop.stop_requested(); };
+    for (; !is_stopped(); stopped.wait_for(lock, stop, kBetweenChecks, is_stopped)) {
       try {
         while (const auto members = job.get(launch::members_key(next), milliseconds(0))) {
           if (members->ends_with(launch::kDied)) return end();
