@@ -97,8 +97,8 @@ class ElasticLoop {
           throw Error(ExitCode::failure, "train_elastic: a step must call for_each_virtual_rank() once");
         }
         at_.epoch = goes_on ? 0 : 1;
-        virtual_ranks.states().keep();
         if (!survivor_) continue;
+        virtual_ranks.states().keep();
         survivor_->finish_step(at_);
         // For the error if the state of this kind of optimizer cannot be kept.
         if (!std::exchange(is_known_, true)) train::optimizer_state(optimizer_, parameters_);
