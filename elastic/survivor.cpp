@@ -36,16 +36,6 @@ const std::string kOptimizer = "optimizer.", kWorld = "world", kEpoch = "epoch's
 // after step 19, to 2 ranks.
 const std::string kChange = "change.", kSinceStep = "seconds since the step";
 
-double seconds_since(std::chrono::steady_clock::time_point time) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - time).count();
-}
-
-std::string text_of(const train::Position& position, const std::string& epoch, double since_step) {
-  checkpoint::Metadata metadata{{kEpoch, epoch}, {kSinceStep, std::to_string(since_step)}};
-  train::write_position(position, metadata);
-  return nlohmann::json(metadata).dump();
-}
-
 }  // namespace
 
 bool Survivor::joins() {
@@ -72,13 +62,8 @@ void Survivor::require_same_members() const {
   if (members_.has_changed({})) throw Error(ExitCode::peer, "the ranks have changed");
 }
 
-void Survivor::finish_step(const train::Position& at) {
-  at_ = at;
-  finished_ = Clock::now();
-}
-
 train::Decision Survivor::after_step(int64_t /*step*/) {
-  const auto now = Clock::now();
+  const auto now = std::chrono::steady_clock::now();
   if (now < next_check_ || members_.rank() != 0) return {};  // the others lose a peer then
   next_check_ = now + kBetweenChecks;
   require_same_members();
@@ -86,8 +71,7 @@ train::Decision Survivor::after_step(int64_t /*step*/) {
 }
 
 train::Decision Survivor::after_epoch(const record::EpochRecord& record, train::LoopState& state) {
-  epoch_.clear();
-  record::append_json(epoch_, record);
+  epoch_ = record::line_of(record);
   // After the last epoch, its end is done again, so that the summary has its figures.
   if (!state.ends_after(record.epoch)) at_ = {state.at.step, state.at.epoch + 1, 0, {}, state.at.numbers};
   return {};
@@ -109,8 +93,10 @@ bool Survivor::goes_on(const Error& error, CommBackend* backend) {
 bool Survivor::meet(std::chrono::milliseconds timeout) {
   is_running_ = false;
   while (members_.rank() < 0) members_.renew(kReported);  // the job waits for hosts, and the launcher ends it in time
-  const std::vector<std::string> texts = members_.meet(text_of(at_, epoch_, seconds_since(finished_)), timeout);
-  met_at_ = Clock::now();
+  checkpoint::Metadata mine{{kEpoch, epoch_}, {kSinceStep, std::to_string(since_step_.total())}};
+  train::write_position(at_, mine);
+  const std::vector<std::string> texts = members_.meet(nlohmann::json(mine).dump(), timeout);
+  since_meeting_ = {};
   met_.clear();
   for (const std::string& text : texts) met_.emplace_back().metadata = nlohmann::json::parse(text);
   first_ = static_cast<std::size_t>(std::ranges::max_element(met_, {}, progress_of) - met_.begin());
@@ -134,8 +120,7 @@ void Survivor::catch_up(const torch::nn::Module& model, const comm::Group& ranks
     for (const auto& [name, tensor] : train::state(model)) tensors.insert(name, tensor.detach());
     for (const auto& [name, tensor] : optimizer_) tensors.insert(kOptimizer + name, tensor);
   }
-  const std::vector<char> bytes =
-      ranks.from(root, ranks.rank() == root ? torch::pickle_save(tensors) : std::vector<char>());
+  const std::vector<char> bytes = ranks.from(root, torch::pickle_save(tensors));
   if (!is_behind(met_[static_cast<std::size_t>(ranks.rank())])) return;
   // From here on nothing can fail on another rank's account.
   const auto received = torch::pickle_load(bytes).toGenericDict();
@@ -150,7 +135,7 @@ void Survivor::catch_up(const torch::nn::Module& model, const comm::Group& ranks
 }
 
 train::ResumeFrom Survivor::resume(const std::string& checkpoints) {
-  seconds_ = train::number_of<double>(met_[first_], kSinceStep) + seconds_since(met_at_);
+  seconds_ = train::number_of<double>(met_[first_], kSinceStep) + since_meeting_.total();
   std::ostringstream name;
   name << kChange << std::setfill('0') << std::setw(6) << changes().ranks.size() + 1 << ' ' << at_.step << ' '
        << members_.size();
@@ -178,9 +163,8 @@ record::Changes Survivor::changes() const {
   record::Changes changes;
   for (const auto& [name, seconds] : at_.numbers) {
     if (!name.starts_with(kChange)) continue;
-    std::istringstream text(name.substr(kChange.size()));
-    int64_t number = 0;
-    text >> number >> changes.after_step.emplace_back() >> changes.ranks.emplace_back();
+    std::istringstream text(name.substr(name.find(' ')));
+    text >> changes.after_step.emplace_back() >> changes.ranks.emplace_back();
     changes.seconds.push_back(seconds);
   }
   return changes;

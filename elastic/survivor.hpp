@@ -13,6 +13,7 @@
 #include "elastic/virtual_ranks.hpp"
 #include "train/loop/checkpointing.hpp"
 #include "train/loop/policy.hpp"
+#include "train/loop/step_timer.hpp"
 #include "train/tensor/parameters.hpp"
 
 namespace ddprun::elastic {
@@ -39,7 +40,10 @@ class Survivor final : public train::Policy {
   const Membership& members() const { return members_; }
 
   void begin(const train::Position& at);  // throws Error(peer) if the ranks have changed
-  void finish_step(const train::Position& at);
+  void finish_step(const train::Position& at) {
+    at_ = at;
+    since_step_ = {};
+  }
   void start(train::LoopState& state) override { begin(state.at); }
   void on_step_end(const record::StepRecord&, train::LoopState& state) override { finish_step(state.at); }
   // On rank 0: throws Error(peer) if a rank is about to join.
@@ -65,7 +69,7 @@ class Survivor final : public train::Policy {
   // Adds this change to changes(). What the ranks resume from. checkpoints: the folder of this run's checkpoints.
   train::ResumeFrom resume(const std::string& checkpoints);
 
-  // The record of the last finished epoch, as record::append_json(); "" if there is none.
+  // The record of the last finished epoch, as record::line_of(); "" if there is none.
   const std::string& epoch() const { return epoch_; }
   // All changes of the training, also those before the checkpoint that it was resumed from.
   record::Changes changes() const;
@@ -84,11 +88,9 @@ class Survivor final : public train::Policy {
   std::string epoch_;
   std::vector<checkpoint::File> met_;  // the members' positions, without tensors
   std::size_t first_ = 0;              // of met_: the first that is furthest
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point finished_ = Clock::now();  // the last step
-  Clock::time_point met_at_;
-  double seconds_ = 0;            // from the last step of the rank that is furthest until resume()
-  Clock::time_point next_check_;  // for ranks that join
+  train::Stopwatch since_step_, since_meeting_;
+  double seconds_ = 0;                                // from the last step of the rank that is furthest until resume()
+  std::chrono::steady_clock::time_point next_check_;  // for ranks that join
 };
 
 }  // namespace ddprun::elastic

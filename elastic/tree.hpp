@@ -59,13 +59,12 @@ class TreeSum {
 
 // The fewest nodes of the tree that cover a share, from left to right.
 inline std::vector<Range> nodes_of(const Range& share) {
-  struct Nothing {};
-  TreeSum<Nothing> sum;
-  for (int leaf = share.first; leaf < share.first + share.count; ++leaf) {
-    sum.push({leaf, 1}, {}, [](Nothing, Nothing) {});
-  }
   std::vector<Range> nodes;
-  for (const auto& node : sum.nodes()) nodes.push_back(node.at);
+  for (int first = share.first, end = share.first + share.count; first < end; first += nodes.back().count) {
+    int count = 1;
+    while (first % (2 * count) == 0 && first + 2 * count <= end) count *= 2;
+    nodes.push_back({first, count});
+  }
   return nodes;
 }
 

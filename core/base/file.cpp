@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "ddprun/error.hpp"
 #include "ddprun/plugin/host.hpp"
 
 namespace ddprun {
@@ -114,10 +113,11 @@ std::optional<int> descriptor_of(const std::string& path) {
   return descriptor_in(end_of_links(path));
 }
 
-std::string missing_folder(const std::string& path) {
+void require_folder(const std::string& path, ExitCode code, const std::string& what) {
   const fs::path folder = fs::path(end_of_links(path)).parent_path();
   std::error_code ignored;
-  return folder.empty() || fs::is_directory(folder, ignored) ? "" : folder.string();
+  if (folder.empty() || fs::is_directory(folder, ignored)) return;
+  throw Error(code, what + ": there is no folder " + folder.string());
 }
 
 std::string aside_path(const std::string& path, int64_t process) {
@@ -138,9 +138,7 @@ void replace_by(const std::string& path, const std::function<void(const std::str
 }
 
 void replace_file(const std::string& path, std::string_view text) {
-  if (const std::string folder = missing_folder(path); !folder.empty()) {
-    throw Error(ExitCode::failure, "cannot write " + path + ": there is no folder " + folder);
-  }
+  require_folder(path, ExitCode::failure, "cannot write " + path);
   const std::string end = end_of_links(path);
   const auto descriptor = descriptor_in(end);
   std::error_code unread;

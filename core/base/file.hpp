@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/unique_fd.hpp"
+#include "ddprun/error.hpp"
 
 namespace ddprun {
 
@@ -56,8 +57,9 @@ std::string end_of_links(const std::string& path);
 // The descriptor of this process that `path` names, as /dev/stdout or /dev/fd/3 does; nothing for any other path.
 std::optional<int> descriptor_of(const std::string& path);
 
-// The parent folder of end_of_links(path) if it does not exist; otherwise "". For a check before long work.
-std::string missing_folder(const std::string& path);
+// Throws Error(code) "<what>: there is no folder <folder>" unless end_of_links(path) has a parent folder, or is empty.
+// For a check before long work.
+void require_folder(const std::string& path, ExitCode code, const std::string& what);
 
 // The temporary file of a process of this host (by default of this one) for `path`, in the same folder:
 // "PATH.tmp-PID-HOST". Processes of other hosts, and of other containers, that share the folder have other names. No

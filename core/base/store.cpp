@@ -10,11 +10,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::chrono::milliseconds left_until(Clock::time_point deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-  return std::max(left, std::chrono::milliseconds::zero());
-}
-
 }  // namespace
 
 void throw_missing_ranks(const std::string& name, int size, std::chrono::milliseconds waited,
@@ -38,7 +33,8 @@ std::vector<std::string> Store::allgather(const std::string& name, int rank, int
   std::vector<std::string> values;
   std::string missing;
   for (int peer = 0; peer < size; ++peer) {
-    const auto text = get(rank_key(name, peer), missing.empty() ? left_until(deadline) : std::chrono::milliseconds(0));
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    const auto text = get(rank_key(name, peer), missing.empty() ? left : std::chrono::milliseconds(0));
     if (!text) missing += (missing.empty() ? "" : ", ") + std::to_string(peer);
     values.push_back(text.value_or(""));
   }

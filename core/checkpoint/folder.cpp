@@ -82,9 +82,7 @@ std::string state_path(const Commit& commit, int rank) {
 }
 
 void replace_safetensors(const std::string& path, const std::vector<TensorView>& tensors, const Metadata& metadata) {
-  if (const std::string folder = missing_folder(path); !folder.empty()) {
-    throw Error(ExitCode::failure, "cannot write " + path + ": there is no folder " + folder);
-  }
+  require_folder(path, ExitCode::failure, "cannot write " + path);
   const fs::path file(end_of_links(path));
   const std::string dir = file.has_parent_path() ? file.parent_path().string() : ".", name = file.filename().string();
   for_each_name(dir, [&](const std::string& other) {
@@ -181,20 +179,16 @@ std::string CheckpointFolder::save(int64_t step, int64_t epoch, const std::vecto
                                      " is of a later step; resume from it, or use another folder");
   }
   const std::string path = write_whole(dir_, commit_name(step), tensors, with_place(metadata, step, epoch));
-  prune();
+  const std::vector<Commit> all = list_commits(dir_);
+  const auto keep = static_cast<size_t>(keep_);
+  for (size_t i = 0; keep > 0 && i + keep < all.size(); ++i) remove(all[i].path);
+  remove_lone_states(dir_, all.back().step);
   return path;
 }
 
 std::string CheckpointFolder::save_best(int64_t step, int64_t epoch, const std::vector<TensorView>& tensors,
                                         const Metadata& metadata) {
   return write_whole(dir_, std::string(kBestName), tensors, with_place(metadata, step, epoch));
-}
-
-void CheckpointFolder::prune() const {
-  const std::vector<Commit> all = list_commits(dir_);
-  const auto keep = static_cast<size_t>(keep_);
-  for (size_t i = 0; keep > 0 && i + keep < all.size(); ++i) remove(all[i].path);
-  remove_lone_states(dir_, all.back().step);
 }
 
 }  // namespace ddprun::checkpoint

@@ -49,8 +49,6 @@ class CheckpointFolder {
   const std::string& dir() const { return dir_; }
 
  private:
-  void prune() const;
-
   std::string dir_;
   int64_t keep_;
 };

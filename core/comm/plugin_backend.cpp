@@ -64,16 +64,13 @@ void PluginBackend::compare(const CallShape& mine) {
     throw CommError(CommStatus::mismatch, prefix(*this, mine) + "the ranks have disagreed or lost one another before");
   }
   disagreed_ = comparing_ = true;  // until all have come and agreed
+  const auto end = [](bool* comparing) { *comparing = false; };
+  const std::unique_ptr<bool, decltype(end)> until_return(&comparing_, end);
   std::span<const CallShape> shapes;
   try {
     shapes = exchange_->exchange(mine, deadline_);
-    comparing_ = false;
   } catch (const CommError& error) {
-    comparing_ = false;
     throw CommError(error.status(), prefix(*this, mine) + error.what());
-  } catch (...) {
-    comparing_ = false;
-    throw;
   }
   if (std::any_of(shapes.begin(), shapes.end(), [&](const CallShape& shape) { return shape != mine; })) {
     throw CommError(CommStatus::mismatch, where("mismatch: ") + describe_disagreement(shapes));

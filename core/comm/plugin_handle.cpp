@@ -35,12 +35,6 @@ ExitCode code_of_join(CommStatus status) {
   return code == ExitCode::peer ? ExitCode::rendezvous : code;
 }
 
-std::vector<ddprun_comm_option> as_table(const std::map<std::string, std::string>& options) {
-  std::vector<ddprun_comm_option> table;
-  for (const auto& [key, value] : options) table.push_back({key.c_str(), value.c_str()});
-  return table;
-}
-
 }  // namespace
 
 uint32_t table_milliseconds(std::chrono::milliseconds time) {
@@ -69,7 +63,8 @@ void finish_plugins() {
 }
 
 void PluginHandle::create(const JoinOptions& options) {
-  const auto table = as_table(options.options);
+  std::vector<ddprun_comm_option> table;
+  for (const auto& [key, value] : options.options) table.push_back({key.c_str(), value.c_str()});
   std::array<char, 1024> error{};
   joining_ = &options;
   const ddprun_comm_host host{.struct_size = sizeof(ddprun_comm_host),

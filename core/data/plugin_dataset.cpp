@@ -15,12 +15,6 @@ constexpr uint32_t kMostDimensions = 64;             // the maximum of a tensor
 constexpr uint64_t kMostClasses = 1 << 20;
 constexpr std::size_t kLongestClass = 1000;  // bytes
 
-ddprun_dataset_error empty_error() {
-  ddprun_dataset_error error{};
-  error.struct_size = sizeof error;
-  return error;
-}
-
 // One line, for any text.
 std::string one_line(const char* text, std::size_t most) {
   return printable({text, ::strnlen(text, most)});
@@ -100,7 +94,8 @@ class PluginDataset final : public Dataset {
   int64_t vocabulary() const override { return vocabulary_; }
 
   void fetch(std::span<const int64_t> indices, int64_t epoch, void* inputs, void* targets) const override {
-    ddprun_dataset_error error = empty_error();
+    ddprun_dataset_error error{};
+    error.struct_size = sizeof error;
     const int32_t status = plugin::call_plugin(where_, [&] {
       return table_.fetch(split_.get(), indices.data(), indices.size(), epoch, inputs, targets, &error);
     });
@@ -137,12 +132,8 @@ bool same(const Field& a, const Field& b) {
   return a.shape == b.shape && a.type == b.type;
 }
 
-struct Handles {
-  Handle train;
-  Handle test;
-};
-
-Handles open_handles(const ddprun_dataset_plugin& table, const DatasetContext& context) {
+// Of the training and the test split.
+std::pair<Handle, Handle> open_handles(const ddprun_dataset_plugin& table, const DatasetContext& context) {
   for (const OptionError& wrong : plugin::option_errors(table, context.options)) {
     throw DatasetError("options." + wrong.name, wrong.reason);
   }
@@ -152,11 +143,12 @@ Handles open_handles(const ddprun_dataset_plugin& table, const DatasetContext& c
                                        options.data(), context.seed};
   ddprun_dataset* train = nullptr;
   ddprun_dataset* test = nullptr;
-  ddprun_dataset_error error = empty_error();
+  ddprun_dataset_error error{};
+  error.struct_size = sizeof error;
   const int32_t status =
       plugin::call_plugin(plugin::described(table) + ": ", [&] { return table.open(&request, &train, &test, &error); });
   const bool one_for_both = train != nullptr && train == test;
-  Handles handles{{train, table.close}, {one_for_both ? nullptr : test, table.close}};
+  std::pair handles(Handle(train, table.close), Handle(one_for_both ? nullptr : test, table.close));
   throw_unless_ok(table, status, error);
   if (train == nullptr) refuse(table, "opened without a training split");
   if (one_for_both) refuse(table, "gave one split as both training and test split");
@@ -166,10 +158,10 @@ Handles open_handles(const ddprun_dataset_plugin& table, const DatasetContext& c
 }  // namespace
 
 Splits open_splits(const ddprun_dataset_plugin& table, const DatasetContext& context) {
-  Handles handles = open_handles(table, context);
-  Splits splits{std::make_unique<PluginDataset>(table, std::move(handles.train)), nullptr};
-  if (handles.test == nullptr) return splits;
-  splits.test = std::make_unique<PluginDataset>(table, std::move(handles.test));
+  auto [train, test] = open_handles(table, context);
+  Splits splits{std::make_unique<PluginDataset>(table, std::move(train)), nullptr};
+  if (test == nullptr) return splits;
+  splits.test = std::make_unique<PluginDataset>(table, std::move(test));
   if (!same(splits.train->input(), splits.test->input()) || !same(splits.train->target(), splits.test->target())) {
     refuse(table, "its training and test samples differ in shape or type");
   }

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <optional>
 #include <random>
+#include <utility>
 
 #include "ddprun/plugin/detail/mix.hpp"
 
@@ -15,14 +17,10 @@ class Normal {
  public:
   explicit Normal(uint64_t seed) : generator_(seed) {}
   double operator()() {
-    if (spare_) {
-      spare_ = false;
-      return next_;
-    }
+    if (spare_) return *std::exchange(spare_, std::nullopt);
     const double radius = std::sqrt(-2 * std::log(1 - uniform()));
     const double angle = 2 * std::numbers::pi * uniform();
-    next_ = radius * std::sin(angle);
-    spare_ = true;
+    spare_ = radius * std::sin(angle);
     return radius * std::cos(angle);
   }
 
@@ -31,8 +29,7 @@ class Normal {
   double uniform() { return static_cast<double>(generator_() >> 11) * 0x1p-53; }
 
   std::mt19937_64 generator_;
-  double next_ = 0;
-  bool spare_ = false;
+  std::optional<double> spare_;
 };
 
 }  // namespace ddprun::data

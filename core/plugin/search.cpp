@@ -20,16 +20,12 @@ std::string prefix_of(Kind kind) {
   return std::string("libddprun_") + name_of(kind) + "_";
 }
 
-mode_t mode_of(const File& file, const fs::path& path) {
+void require_private(const File& file, const fs::path& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
     refuse(file, "not found: " + path.string() + ": " + std::strerror(errno));
   }
-  return status.st_mode;
-}
-
-void require_private(const File& file, const fs::path& path) {
-  const mode_t mode = mode_of(file, path);
+  const mode_t mode = status.st_mode;
   // In a sticky folder such as /tmp, other users can add files but cannot replace one.
   const bool sticky_folder = S_ISDIR(mode) && (mode & S_ISVTX) != 0;
   if ((mode & S_IWOTH) == 0 || sticky_folder) return;

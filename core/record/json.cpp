@@ -41,13 +41,13 @@ std::string text_of(const ordered_json& object, int indent = -1) {
 
 }  // namespace
 
-void append_json(std::string& out, const auto& record) {
-  out += text_of(object_of(record));
+std::string line_of(const auto& record) {
+  return text_of(object_of(record));
 }
-template void append_json(std::string&, const StepRecord&);
-template void append_json(std::string&, const EpochRecord&);
-template void append_json(std::string&, const GpuRecord&);
-template void append_json(std::string&, const ParityRecord&);
+template std::string line_of(const StepRecord&);
+template std::string line_of(const EpochRecord&);
+template std::string line_of(const GpuRecord&);
+template std::string line_of(const ParityRecord&);
 
 std::string to_json(const Summary& summary) {
   ordered_json object = object_of(summary);

@@ -31,24 +31,18 @@ Recorder::~Recorder() {
 }
 
 void Recorder::step(const StepRecord& record) {
-  append_json(lines_, record);
-  lines_ += '\n';
+  lines_ += line_of(record) + '\n';
   if (lines_.size() >= kFlushBytes || std::chrono::steady_clock::now() - written_ >= kFlushTime) flush();
 }
 
 void Recorder::gpu(const GpuRecord& record) {
   if (!gpus_) gpus_.emplace(file_in(run_dir_, fmt::format("gpus-rank{}.jsonl", rank_)));
-  std::string line;
-  append_json(line, record);
-  line += '\n';
-  gpus_->write(line);
+  gpus_->write(line_of(record) + '\n');
 }
 
 void Recorder::epoch(const EpochRecord& record) {
   flush();
-  std::string line;
-  append_json(line, record);
-  epoch_line(line);
+  epoch_line(line_of(record));
 }
 
 void Recorder::epoch_line(const std::string& line) {

@@ -12,9 +12,9 @@
 namespace ddprun::record {
 
 // The records as JSON text. A value that was not measured has no key, because JSON has no NaN.
-// Appends one object on one line, without a newline, to `out`. Record: StepRecord, EpochRecord, GpuRecord or
-// ParityRecord, where "gradient" and "value" are objects.
-void append_json(std::string& out, const auto& record);
+// One object on one line, without a newline. Record: StepRecord, EpochRecord, GpuRecord or ParityRecord, where
+// "gradient" and "value" are objects.
+std::string line_of(const auto& record);
 
 // One indented object with flat keys ("test.accuracy", "split.comm", "learned.weight") and a newline.
 std::string to_json(const Summary& summary);
@@ -38,7 +38,7 @@ class Recorder {
   // Writes the buffered steps and, on rank 0, one line of epochs.jsonl. All ranks call it. An epoch that is there
   // already is left out, because ranks that go on after a death may end an epoch twice.
   void epoch(const EpochRecord& record);
-  // The same with the line of append_json(); "" for none. Any rank.
+  // The same with its line_of(); "" for none. Any rank.
   void epoch_line(const std::string& line);
   // Rank 0 writes summary.json atomically, with flat keys "test.accuracy", "split.comm", "world", ... Other ranks only
   // flush.

@@ -137,11 +137,7 @@ Work GlooCommunicator::broadcast(const Collective& call) {
 }
 
 Work GlooCommunicator::allgather(const Collective& call) {
-  if (host_.size() == 1) {
-    copy(call);
-  } else if (call.count > 0) {
-    over_mesh("allgather", [&] { ring_allgather(all_ranks(), call); });
-  }
+  if (call.count > 0) over_mesh("allgather", [&] { ring_allgather(all_ranks(), call); });
   return {*this, ring_};
 }
 

@@ -16,10 +16,6 @@ ConnectionWatchdog::ConnectionWatchdog(const Host& host, const std::vector<host:
   if (wake_.get() < 0) throw CommError(CommStatus::internal, "no file descriptor left");
 }
 
-ConnectionWatchdog::~ConnectionWatchdog() {
-  stop();
-}
-
 void ConnectionWatchdog::stop() noexcept {
   if (!thread_.joinable()) return;
   stop_ = true;

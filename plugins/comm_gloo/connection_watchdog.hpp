@@ -20,7 +20,7 @@ class ConnectionWatchdog {
 
   // Collective, with the host's allgather.
   ConnectionWatchdog(const Host& host, const std::vector<host::Process>& processes);
-  ~ConnectionWatchdog();
+  ~ConnectionWatchdog() { stop(); }
 
   // Starts watching. Called once. sockets[rank] is the connection to that rank; this rank has none.
   void watch(std::vector<Descriptor> sockets);

@@ -155,10 +155,6 @@ Mesh::Mesh(const Host& host, const std::vector<host::Process>& processes)
   }
 }
 
-Mesh::~Mesh() {
-  watchdog_.stop();
-}
-
 std::vector<Descriptor> Mesh::connect(const Host& host, const std::vector<host::Process>& processes) {
   constexpr int kAttempts = 3;
   for (int attempt = 1;; ++attempt) {

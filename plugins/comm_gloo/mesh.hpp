@@ -36,7 +36,7 @@ class Mesh {
   // Listens on listening_address() (address.hpp). Throws CommError.
   // processes: of all ranks.
   Mesh(const Host& host, const std::vector<host::Process>& processes);
-  ~Mesh();
+  ~Mesh() { watchdog_.stop(); }
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
 
@@ -60,8 +60,8 @@ class Mesh {
   void abort() noexcept;
 
  private:
-  // Makes the connection to each other rank. Gloo takes the first connection that reaches a port, even another program's.
-  // So the ranks check all connections, and if one is wrong, all connect again, with new ports.
+  // Makes the connection to each other rank. Gloo takes the first connection that reaches a port, even another
+  // program's. So the ranks check all connections, and if one is wrong, all connect again, with new ports.
   std::vector<Descriptor> connect(const Host& host, const std::vector<host::Process>& processes);
   // `problem`: set if a connection is missing, else unchanged.
   std::vector<Descriptor> try_to_connect(const Host& host, const std::vector<host::Process>& processes,

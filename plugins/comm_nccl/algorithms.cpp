@@ -9,17 +9,12 @@ namespace {
 
 constexpr char kVariable[] = "NCCL_ALGO";
 
-struct Shared {
+struct {
   std::mutex mutex;
   int holders = 0;
   std::string value;
   bool is_ours = false;  // set by us, not by the user's environment
-};
-
-Shared& shared() {
-  static Shared state;
-  return state;
-}
+} state;
 
 }  // namespace
 
@@ -36,7 +31,6 @@ std::string forced_algorithm(Algorithm asked, bool deterministic) {
 }
 
 AlgorithmScope::AlgorithmScope(std::string value) {
-  Shared& state = shared();
   const std::lock_guard lock(state.mutex);
   if (state.holders > 0 && state.value != value) {
     throw CommError(CommStatus::unsupported, "another communicator of this process is joining with NCCL_ALGO=\"" +
@@ -57,7 +51,6 @@ AlgorithmScope::AlgorithmScope(std::string value) {
 }
 
 AlgorithmScope::~AlgorithmScope() {
-  Shared& state = shared();
   const std::lock_guard lock(state.mutex);
   if (--state.holders == 0 && state.is_ours) unset_variable(kVariable);
 }

@@ -20,12 +20,6 @@ std::string host_id() {
   return name.data() + (" " + boot);
 }
 
-std::string joined_version() {
-  int version = 0;
-  check("NCCL's version", ncclGetVersion(&version));
-  return std::to_string(version);
-}
-
 }  // namespace
 
 bool compare_ranks(const Host& host, const Device& device, const Settings& settings, const std::string& forced) {
@@ -34,7 +28,9 @@ bool compare_ranks(const Host& host, const Device& device, const Settings& setti
   const auto buses = host.allgather(device.bus);
   // Ranks that differ here would wait for one another forever, or use different algorithms.
   const std::string algorithm = forced.empty() ? variable("NCCL_ALGO").value_or("") : forced;
-  const std::string version = "NCCL " + joined_version() + ", NCCL_ALGO \"" + algorithm + "\"";
+  int number = 0;
+  check("NCCL's version", ncclGetVersion(&number));
+  const std::string version = "NCCL " + std::to_string(number) + ", NCCL_ALGO \"" + algorithm + "\"";
   const auto versions = host.allgather(version);
   bool one_network = !networks[0].empty();
   for (int rank = 0; rank < host.size(); ++rank) {

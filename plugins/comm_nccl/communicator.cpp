@@ -19,10 +19,6 @@ std::size_t bytes_of(const Collective& call) {
   return call.count * size_of(call.dtype);
 }
 
-cudaStream_t stream_of(const Collective& call) {
-  return static_cast<cudaStream_t>(call.stream);
-}
-
 }  // namespace
 
 NcclCommunicator::NcclCommunicator(const Host& host)
@@ -66,7 +62,7 @@ Work NcclCommunicator::start(const char* name, Algorithm algorithm, const Collec
   InflightOp& op = session_->acquire();
   op.name = name;
   op.info = {name_of(algorithm), "nccl"};
-  op.stream = stream_of(call);
+  op.stream = static_cast<cudaStream_t>(call.stream);
   cudaError_t ordered = cudaEventRecord(op.ready.get(), op.stream);
   if (ordered == cudaSuccess) ordered = cudaStreamWaitEvent(session_->stream(), op.ready.get(), 0);
   if (ordered != cudaSuccess) session_->fail(failure_of(name, ordered));

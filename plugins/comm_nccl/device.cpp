@@ -87,12 +87,6 @@ void require_device(int ordinal) {
   }
 }
 
-std::string bus_of(int ordinal) {
-  char bus[32] = "";
-  check("the device's address", cudaDeviceGetPCIBusId(bus, sizeof bus, ordinal));
-  return bus;
-}
-
 }  // namespace
 
 Device find_device(const Host& host) {
@@ -108,7 +102,9 @@ Device find_device(const Host& host) {
   const int driver = driver_version(runtime);
   require_device(host.device());
 
-  Device device = {host.device(), bus_of(host.device()), ""};
+  char bus[32] = "";
+  check("the device's address", cudaDeviceGetPCIBusId(bus, sizeof bus, host.device()));
+  Device device = {host.device(), bus, ""};
   device.versions = "NCCL " + nccl_text(nccl) + " (built with " + nccl_text(NCCL_VERSION_CODE) + ", " + nccl_path +
                     "), CUDA runtime " + cuda_text(runtime) + " (built with " + cuda_text(CUDART_VERSION) +
                     "), driver for CUDA " + cuda_text(driver) + ", device " + std::to_string(device.ordinal) + " at " +

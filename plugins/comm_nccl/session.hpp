@@ -40,7 +40,6 @@ class Session {
   // the group: it waits for peers and the GPU for at most a second; after that the session and its thread stay behind.
   static std::shared_ptr<Session> join(const Host& host, const Device& device,
                                        const std::vector<host::Process>& processes, const ncclUniqueId& id);
-  ~Session() = default;
 
   // Runs call(ncclComm_t), and waits until NCCL has accepted it. `name` must have static storage. The first CommError
   // ends the session; all later calls throw it too.

@@ -120,10 +120,6 @@ Worker::Worker(const Context& context) {
   }
 }
 
-Worker::~Worker() {
-  ucp_worker_destroy(worker_);
-}
-
 void Worker::sleep(std::chrono::nanoseconds longest) const noexcept {
   if (ucp_worker_arm(worker_) != UCS_OK) return;  // something has arrived meanwhile
   const timespec time = {0, static_cast<long>(longest.count())};

@@ -52,7 +52,7 @@ class Context {
 class Worker {
  public:
   explicit Worker(const Context& context);
-  ~Worker();
+  ~Worker() { ucp_worker_destroy(worker_); }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ucp_worker_h get() const noexcept { return worker_; }

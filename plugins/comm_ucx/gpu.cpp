@@ -9,10 +9,6 @@ Gpu::Gpu(int ordinal) {
   check(driver().retain(&context_, device_), "the device's context");
 }
 
-Gpu::~Gpu() {
-  driver().release(device_);
-}
-
 std::string Gpu::architecture() const {
   int major = 0, minor = 0;
   check(driver().attribute(&major, kComputeMajor, device_), "the device's compute capability");

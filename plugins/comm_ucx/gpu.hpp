@@ -12,7 +12,7 @@ class Gpu {
  public:
   // `ordinal`: CUDA's device index. Throws CommError.
   explicit Gpu(int ordinal);
-  ~Gpu();
+  ~Gpu() { driver().release(device_); }
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
 

@@ -5,9 +5,6 @@
 namespace ddprun::ucx_backend {
 namespace {
 
-// More than on the host: launching a kernel and waiting for it costs some ten microseconds.
-constexpr std::size_t kGpuSegmentBytes = 4 << 20;
-
 constexpr unsigned kThreads = 256;      // per block
 constexpr unsigned kMostBlocks = 1024;  // fills a large GPU; each thread then reduces several elements
 
@@ -39,14 +36,6 @@ void GpuSpace::free() noexcept {
   if (slots_ != 0) driver().free(slots_);
   if (stream_ != nullptr) driver().destroy_stream(stream_);
   if (module_ != nullptr) driver().unload(module_);
-}
-
-std::size_t GpuSpace::segment_bytes() const noexcept {
-  return kGpuSegmentBytes;
-}
-
-std::byte* GpuSpace::slots() noexcept {
-  return reinterpret_cast<std::byte*>(slots_);
 }
 
 void GpuSpace::reduce(const Reduction& how, void* to, const void* a, const void* b, std::size_t count) {

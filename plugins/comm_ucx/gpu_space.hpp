@@ -17,12 +17,15 @@ class GpuSpace final : public MemorySpace {
   GpuSpace(const GpuSpace&) = delete;
   GpuSpace& operator=(const GpuSpace&) = delete;
 
-  std::size_t segment_bytes() const noexcept override;
-  std::byte* slots() noexcept override;
+  std::size_t segment_bytes() const noexcept override { return kGpuSegmentBytes; }
+  std::byte* slots() noexcept override { return reinterpret_cast<std::byte*>(slots_); }
   void reduce(const Reduction& how, void* to, const void* a, const void* b, std::size_t count) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
 
  private:
+  // More than on the host: launching a kernel and waiting for it costs some ten microseconds.
+  static constexpr std::size_t kGpuSegmentBytes = 4 << 20;
+
   void free() noexcept;
   // Waits until the stream has nothing left to do.
   void finish(const char* what);

@@ -46,8 +46,6 @@ Messages::Messages(const Host& host)
       waiter_(host, number_of(here_), are_by_memory() ? shm::Poll::memory : shm::Poll::system_call,
               [this] { return lost(); }) {}
 
-Messages::~Messages() = default;
-
 // Otherwise UCX polls its sockets, with a system call.
 bool Messages::are_by_memory() const noexcept {
   return number_of(here_) == host_.size() && chosen_.share_memory();

@@ -43,8 +43,6 @@ class Messages {
  public:
   // Collective, with the host's allgather. Does not start UCX.
   explicit Messages(const Host& host);
-  // Does not wait for the peers.
-  ~Messages();
 
   // Starts UCX and connects all ranks. Collective, as above; at most host.deadline(). Call it before the functions
   // below, except for abort, close and processes.
@@ -60,10 +58,9 @@ class Messages {
   // which is complete once the peer is receiving it. (A flush of UCX waits for the peer's answer, even if the peer has
   // all it needs and is busy elsewhere.)
   Transfer send(const Message& message, const void* data);
-  Transfer receive(const Message& message, void* data) { return receive(message, data, {}); }
-  // Only if is_active(message): calls `use` with the bytes, now if they are here, else while this rank waits for any
-  // message.
-  Transfer receive(const Message& message, Use use) { return receive(message, nullptr, std::move(use)); }
+  // `use`, only if is_active(message): is called with the bytes, which do not go to `data` then; now if they are here,
+  // else while this rank waits for any message.
+  Transfer receive(const Message& message, void* data, Use use = {});
   // Whether it is sent as an active message: a large one over TCP, of host memory.
   bool is_active(const Message& message) const noexcept;
   void wait(Transfer& transfer);
@@ -87,7 +84,7 @@ class Messages {
   bool are_by_memory() const noexcept;
   // The processes of all ranks.
   const std::vector<host::Process>& processes() const noexcept { return processes_; }
-  // Ends UCX, as ~Messages does.
+  // Ends UCX without waiting for the peers, as the destructor does.
   void disconnect() noexcept;
   // True before connect() and after close() and disconnect().
   bool is_closed() const noexcept { return worker_ == nullptr; }
@@ -100,7 +97,6 @@ class Messages {
   void require_equal_transports() const;
   void greet();
   void exchange(int label);
-  Transfer receive(const Message& message, void* data, Use use);
   bool is_over(Transfer& transfer);
   [[noreturn]] void fail(ucs_status_t status, int peer);
   int lost();

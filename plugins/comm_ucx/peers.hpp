@@ -22,8 +22,7 @@ class Peers {
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
 
-  // By rank; null for this rank.
-  const std::vector<ucp_ep_h>& endpoints() const noexcept { return endpoints_; }
+  // Null for this rank.
   ucp_ep_h endpoint(int rank) const noexcept { return endpoints_[static_cast<std::size_t>(rank)]; }
   bool is_by_memory(int rank) const noexcept { return by_memory_[static_cast<std::size_t>(rank)]; }
   // True once UCX has seen that connection end.

@@ -29,8 +29,6 @@ struct Pipeline::Cut {
   std::byte* slot(std::size_t item) const noexcept { return space.slots() + item % kWindow * space.segment_bytes(); }
 };
 
-Pipeline::Pipeline(Messages& messages, int ranks) : messages_(messages), ranks_(ranks) {}
-
 // Whether a segment is used as it arrives.
 bool Pipeline::is_immediate(const Step& step, const Cut& cut, std::size_t segment) const {
   return (step.mine == nullptr || step.at_once) && messages_.is_active(cut.arriving(step, segment));
@@ -54,7 +52,7 @@ void Pipeline::expect(std::span<const Step> steps, const Cut& cut, std::size_t i
   Transfer& arrival = arrivals_[item % cut.window];
   if (step.mine != nullptr && is_immediate(step, cut, segment)) {
     arrival = messages_.receive(
-        message, [this, &step, &cut, segment](const std::byte* arrived) { add(step, cut, segment, arrived); });
+        message, nullptr, [this, &step, &cut, segment](const std::byte* arrived) { add(step, cut, segment, arrived); });
     return;
   }
   std::byte* const in = step.in + cut.segment(step.in_count, segment).offset * cut.element;

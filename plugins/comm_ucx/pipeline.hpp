@@ -37,7 +37,7 @@ struct Step {
 class Pipeline {
  public:
   // The messages outlive it. Op::avg divides by `ranks`.
-  Pipeline(Messages& messages, int ranks);
+  Pipeline(Messages& messages, int ranks) : messages_(messages), ranks_(ranks) {}
 
   // `space` is of the same kind on all ranks. A step sends segment s once the last receiving step before it has
   // received and reduced segment s. All ranks give the same `longest`, the largest count of any step of any rank. A

@@ -73,7 +73,6 @@ TEST_CASE("replace_file makes the file that a link names, if its folder exists")
   CHECK(content(dir.path() / "later") == "new");
   const std::string lost = (dir.path() / "lost").string();
   fs::create_symlink("gone/later", lost);
-  CHECK(missing_folder(lost) == (dir.path() / "gone").string());
   CHECK(error_of(lost) == "1: cannot write " + lost + ": there is no folder " + (dir.path() / "gone").string());
   fs::create_symlink("loop", dir.path() / "loop");
   CHECK(error_of((dir.path() / "loop").string()).ends_with(": Too many levels of symbolic links"));

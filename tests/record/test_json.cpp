@@ -16,13 +16,6 @@ using nlohmann::json;
 
 namespace {
 
-template <class Record>
-std::string line_of(const Record& record) {
-  std::string text;
-  append_json(text, record);
-  return text;
-}
-
 std::vector<std::string> keys_of(const std::string& text) {
   std::vector<std::string> keys;
   const auto object = nlohmann::ordered_json::parse(text);

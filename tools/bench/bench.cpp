@@ -118,19 +118,12 @@ bool reaches(const std::vector<Row>& rows, const Plan& plan, double min_busbw) {
   return reached;
 }
 
-// Checked before the measurement, not after it.
-void require_place(const std::string& option, const std::string& path) {
-  const std::string folder = missing_folder(path);
-  if (folder.empty()) return;
-  throw Error(ExitCode::usage, option + " " + path + ": there is no folder " + folder);
-}
-
 // Of the process that has the results: prints them, writes the files, and checks the gates.
 class Report {
  public:
   explicit Report(const Plan& plan) : plan_(plan) {
-    require_place("--json", plan.request.json);
-    require_place("--tune", plan.request.tune);
+    require_folder(plan.request.json, ExitCode::usage, "--json " + plan.request.json);
+    require_folder(plan.request.tune, ExitCode::usage, "--tune " + plan.request.tune);
   }
 
   ExitCode write(const std::vector<Row>& rows, const std::vector<std::string>& command) const {

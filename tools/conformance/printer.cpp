@@ -38,10 +38,7 @@ std::size_t combinations_of(const std::vector<Skipped>& undeclared) {
 }  // namespace
 
 Printer::Printer(CheckOptions options, Tested plugin) : options_(std::move(options)), plugin_(std::move(plugin)) {
-  const std::string missing = options_.json.empty() ? "" : missing_folder(options_.json);
-  if (!missing.empty()) {
-    throw Error(ExitCode::usage, "--json " + options_.json + ": there is no folder " + missing);
-  }
+  require_folder(options_.json, ExitCode::usage, "--json " + options_.json);
 }
 
 void Printer::add(const Result& result) {
@@ -49,10 +46,6 @@ void Printer::add(const Result& result) {
   const std::string name = result.world + ": " + result.name;
   if (result.state == State::passed && options_.verbose) std::cout << "passed  " << name << '\n';
   if (result.state == State::failed) std::cout << "FAILED  " << name << '\n' << indented(result.text) << std::flush;
-}
-
-void Printer::skip(const std::string& what, std::size_t combinations) {
-  undeclared_.push_back({what, combinations});
 }
 
 void Printer::end_world(const std::string& world) {

@@ -78,7 +78,7 @@ class Printer {
 
   void add(const Result& result);
   // Something that is not tested, because of the plugin or the machine.
-  void skip(const std::string& what, std::size_t combinations);
+  void skip(const std::string& what, std::size_t combinations) { undeclared_.push_back({what, combinations}); }
   // Prints the table lines of a world, in the order in which its groups first appeared.
   void end_world(const std::string& world);
   // Prints skips and the counts, and writes the file. The exit code of the suite: ok or gate. Throws

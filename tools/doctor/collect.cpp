@@ -97,10 +97,7 @@ std::string addresses_of(const std::string& name) {
 std::vector<Plugin> plugins(const plugin::Registry& registry) {
   std::vector<Plugin> found;
   for (const plugin::File& file : plugin::scan(registry.folders())) {
-    Plugin plugin;
-    plugin.kind = plugin::name_of(file.kind);
-    plugin.name = file.name;
-    plugin.path = file.path.string();
+    Plugin plugin{plugin::name_of(file.kind), file.name, file.path.string(), {}, {}, {}};
     try {
       std::istringstream about(text_from_subprocess([&] { return describe(file); }, kLoadLimit));
       std::getline(about, plugin.version);
@@ -133,8 +130,7 @@ Gpus gpus() {
 }
 
 Resolved resolve(const std::string& name) {
-  Resolved resolved;
-  resolved.name = name;
+  Resolved resolved{name, {}, {}};
   try {
     resolved.addresses = json::parse(text_from_subprocess([&] { return addresses_of(name); }, kResolverLimit));
     if (resolved.addresses.empty()) resolved.error = "no IPv4 or IPv6 address";

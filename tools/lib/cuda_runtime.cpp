@@ -66,8 +66,6 @@ CudaRuntime::CudaRuntime(int device) : device_(device) {
   make_current();
 }
 
-CudaRuntime::~CudaRuntime() = default;
-
 // Clears CUDA's last error: otherwise the next call in this thread would report it again.
 void CudaRuntime::check(const char* what, int result) const {
   if (result == kRuntimeSuccess) return;

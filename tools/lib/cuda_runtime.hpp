@@ -14,7 +14,6 @@ class CudaRuntime {
   // Makes the GPU `device` (CUDA device index) current on this thread. Throws Error(plugin) if there is no such library
   // or GPU.
   explicit CudaRuntime(int device);
-  ~CudaRuntime();
 
   // Every thread has its own current device in CUDA.
   void make_current() const;

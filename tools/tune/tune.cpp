@@ -74,8 +74,7 @@ void check(const Request& request, const config::Loaded& loaded) {
                                      ": comm.options are those of " + experiment.comm.backend +
                                      "; leave out one of the two");
   }
-  const std::string folder = missing_folder(request.json);
-  if (!folder.empty()) throw Error(ExitCode::usage, request.json + ": there is no folder " + folder);
+  require_folder(request.json, ExitCode::usage, request.json);
 }
 
 }  // namespace

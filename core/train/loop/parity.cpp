@@ -23,8 +23,8 @@ void ParityLog::after_optimizer_step(int64_t step) {
   std::string lines;
   for (std::size_t index = 0; index < parameters_.size(); ++index) {
     const NamedTensor& parameter = parameters_[index];
-    record::append_json(lines, record::ParityRecord{step, parameter.name, parameter.tensor.numel(),
-                                                    gradients_.at(index), digest_of(parameter.tensor)});
+    lines += record::line_of(record::ParityRecord{step, parameter.name, parameter.tensor.numel(), gradients_.at(index),
+                                                  digest_of(parameter.tensor)});
     lines += '\n';
   }
   file_.write(lines);

@@ -87,18 +87,15 @@ void LoadBalance::on_step_end(const record::StepRecord& record, LoopState& state
     samples_ += record.samples;
   }
   if (seen_ < steps_) return;
-  const std::vector<double> speeds = state.ranks.gather(std::vector{speed()});
+  constexpr double kLeastSeconds = 1e-9;
+  // Samples per second of forward and backward; positive.
+  const double speed = static_cast<double>(std::max<int64_t>(samples_, 1)) / std::max(seconds_, kLeastSeconds);
+  const std::vector<double> speeds = state.ranks.gather(std::vector{speed});
   for (std::size_t rank = 0; rank < speeds.size(); ++rank) {
     state.at.numbers[speed_name(static_cast<int>(rank))] = speeds[rank];
   }
   apply(state);
   state.train.start(state.at.epoch, state.at.step_of_epoch);
-}
-
-// Samples per second of forward and backward; positive.
-double LoadBalance::speed() const {
-  constexpr double kLeastSeconds = 1e-9;
-  return static_cast<double>(std::max<int64_t>(samples_, 1)) / std::max(seconds_, kLeastSeconds);
 }
 
 void LoadBalance::apply(LoopState& state) const {

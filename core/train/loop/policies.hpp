@@ -73,7 +73,6 @@ class LoadBalance final : public Policy {
   void on_step_end(const record::StepRecord& record, LoopState& state) override;
 
  private:
-  double speed() const;
   void apply(LoopState& state) const;
 
   const int64_t steps_;

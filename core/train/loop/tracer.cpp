@@ -24,10 +24,16 @@ bool is_of_a_step(Phase phase) {
 }  // namespace
 
 void Tracer::on_phase(Phase phase, int64_t step, int bucket) {
-  if (phase == Phase::data || !is_of_a_step(phase)) drop();  // a step that the end of the epoch cut off
+  if (phase == Phase::data || !is_of_a_step(phase)) {  // a step that the end of the epoch cut off
+    step_ = 0;
+    phases_.clear();
+  }
   if (phase == Phase::data && is_chosen(step)) step_ = step;
+  if (step_ == 0) return;
+  if (!phases_.empty()) phases_.back().end = now();
   // The allreduces have spans of their own thread; this span is this rank's wait for one.
-  begin_phase(phase == Phase::allreduce ? "wait" : name_of(phase), bucket);
+  phases_.push_back({phase == Phase::allreduce ? "wait" : name_of(phase), now(), 0, kPhaseThread, {{"step", step_}}});
+  if (bucket >= 0) phases_.back().args.emplace_back("bucket", bucket);
 }
 
 void Tracer::on_step_end(const record::StepRecord& record, int64_t, const LoopState&) {
@@ -42,18 +48,6 @@ void Tracer::on_step_end(const record::StepRecord& record, int64_t, const LoopSt
   add_allreduces(record.step);
   done_.insert(done_.end(), phases_.begin(), phases_.end());
   phases_.clear();
-}
-
-void Tracer::drop() {
-  step_ = 0;
-  phases_.clear();
-}
-
-void Tracer::begin_phase(const std::string& name, int bucket) {
-  if (step_ == 0) return;
-  if (!phases_.empty()) phases_.back().end = now();
-  phases_.push_back({name, now(), 0, kPhaseThread, {{"step", step_}}});
-  if (bucket >= 0) phases_.back().args.emplace_back("bucket", bucket);
 }
 
 void Tracer::add_allreduces(int64_t step) {

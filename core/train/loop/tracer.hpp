@@ -29,8 +29,6 @@ class Tracer final : public Observer {
 
  private:
   bool is_chosen(int64_t step) const { return std::find(steps_.begin(), steps_.end(), step) != steps_.end(); }
-  void drop();
-  void begin_phase(const std::string& name, int bucket);
   void add_allreduces(int64_t step);
 
   const std::vector<int64_t> steps_;

@@ -161,12 +161,18 @@ void TrainingLoop::train_step(const TensorBatch& batch, double waited) {
   step.record.data = waited;
   step.step_of_epoch = ++state_.at.step_of_epoch;
   run(batch, step);
-  report_or_defer(std::move(step));
+  if (!defers_) return report(step);
+  flush();  // reports the step before this one: the GPU worked on it while this step was queued
+  pending_ = std::move(step);
+  if (needs_sync(monitor_.step)) flush();
 }
 
 void TrainingLoop::run(const TensorBatch& batch, PendingStep& step) {
   record::StepRecord& record = step.record;
-  record.lr = set_rate();
+  if (deps_.step.schedule) {
+    set_learning_rate(deps_.optimizer, learning_rate(*deps_.step.schedule, monitor_.step));
+  }
+  record.lr = learning_rate_of(deps_.optimizer);
   monitor_.begin(record);
   deps_.strategy.synchronize_buffers();
   monitor_.timer.lap(record, &record::StepRecord::comm);  // for the buffers
@@ -176,22 +182,6 @@ void TrainingLoop::run(const TensorBatch& batch, PendingStep& step) {
   record.total = record.data + monitor_.timer.total();
   monitor_.end();
   step.marks = monitor_.timer.take();
-}
-
-// Returns the learning rate of this step.
-double TrainingLoop::set_rate() {
-  if (deps_.step.schedule) {
-    set_learning_rate(deps_.optimizer, learning_rate(*deps_.step.schedule, monitor_.step));
-  }
-  return learning_rate_of(deps_.optimizer);
-}
-
-// On a GPU: reports the step before this one. The GPU worked on it while this step was queued.
-void TrainingLoop::report_or_defer(PendingStep step) {
-  if (!defers_) return report(step);
-  flush();
-  pending_ = std::move(step);
-  if (needs_sync(monitor_.step)) flush();
 }
 
 // Waits until the GPU has completed the pending step, and reports it.

@@ -28,8 +28,6 @@ class TrainingLoop final : public Trainer {
   bool next(TensorBatch& batch);
   void train_step(const TensorBatch& batch, double waited);
   void run(const TensorBatch& batch, PendingStep& step);
-  double set_rate();
-  void report_or_defer(PendingStep step);
   void flush();
   void flush_state();
   double checkpoint();

@@ -22,17 +22,18 @@ void for_each_gradient(optim::OptimizerParamGroup& group, auto&& take) {
   }
 }
 
-// A parameter's entry of Adam's state. The first call creates it: zeros with the parameter's memory layout.
-template <class State, class States>
-State& adam_state(States& states, const torch::Tensor& parameter) {
+// A parameter's entry of an optimizer's state. The first call creates it.
+template <class State>
+State& state_of(auto& states, const torch::Tensor& parameter) {
   auto& state = states[parameter.unsafeGetTensorImpl()];
-  if (state == nullptr) {
-    auto made = std::make_unique<State>();
-    made->exp_avg(torch::zeros_like(parameter));
-    made->exp_avg_sq(torch::zeros_like(parameter));
-    state = std::move(made);
-  }
+  if (state == nullptr) state = std::make_unique<State>();
   return static_cast<State&>(*state);
+}
+
+// A tensor of such an entry. At first it is zeros with the parameter's memory layout.
+torch::Tensor begun(torch::Tensor& tensor, const torch::Tensor& parameter) {
+  if (!tensor.defined()) tensor = torch::zeros_like(parameter);
+  return tensor;
 }
 
 class FusedSgd final : public optim::SGD, public FusedOptimizer {
@@ -48,7 +49,8 @@ class FusedSgd final : public optim::SGD, public FusedOptimizer {
       for_each_gradient(group, [&](const torch::Tensor& parameter, torch::Tensor gradient) {
         parameters.push_back(parameter);
         gradients.push_back(std::move(gradient));
-        if (options.momentum() != 0) momenta.push_back(momentum_of(parameter));
+        if (options.momentum() == 0) return;
+        momenta.push_back(begun(state_of<optim::SGDParamState>(state_, parameter).momentum_buffer(), parameter));
       });
       if (parameters.empty()) continue;
       // Without dampening, a first gradient that is added to a momentum of zeros becomes the momentum.
@@ -58,17 +60,6 @@ class FusedSgd final : public optim::SGD, public FusedOptimizer {
                       dampening, options.nesterov(), maximize, is_first_step, {}, skip_);
     }
     return loss;
-  }
-
- private:
-  torch::Tensor momentum_of(const torch::Tensor& parameter) {
-    auto& state = state_[parameter.unsafeGetTensorImpl()];
-    if (state == nullptr) {
-      auto made = std::make_unique<optim::SGDParamState>();
-      made->momentum_buffer(torch::zeros_like(parameter));
-      state = std::move(made);
-    }
-    return static_cast<optim::SGDParamState&>(*state).momentum_buffer();
   }
 };
 
@@ -94,11 +85,11 @@ class FusedAdam final : public Base, public FusedOptimizer {
     for (auto& group : this->param_groups_) {
       Lists lists;
       for_each_gradient(group, [&](const torch::Tensor& parameter, torch::Tensor gradient) {
-        State& state = adam_state<State>(this->state_, parameter);
+        State& state = state_of<State>(this->state_, parameter);
         lists.parameters.push_back(parameter);
         lists.gradients.push_back(std::move(gradient));
-        lists.means.push_back(state.exp_avg());
-        lists.squares.push_back(state.exp_avg_sq());
+        lists.means.push_back(begun(state.exp_avg(), parameter));
+        lists.squares.push_back(begun(state.exp_avg_sq(), parameter));
         if (skip_) {
           // Only the device knows how many steps were not skipped.
           lists.steps.push_back(count_in(counts_, parameter.unsafeGetTensorImpl(), state.step(), parameter.device()));

@@ -103,12 +103,10 @@ std::vector<torch::Tensor> BucketedReducer::parameters_of(const Bucket& bucket) 
 }
 
 void BucketedReducer::set_bucket_order(const std::vector<int64_t>& order) {
-  std::vector<bool> listed(parameters_.size(), false);
-  for (const int64_t index : order) {
-    const auto parameter = static_cast<std::size_t>(index);
-    if (parameter < listed.size()) listed[parameter] = true;
-  }
-  if (order.size() != listed.size() || std::find(listed.begin(), listed.end(), false) != listed.end()) {
+  std::vector<int64_t> sorted = order, all(parameters_.size());
+  std::ranges::sort(sorted);
+  std::iota(all.begin(), all.end(), int64_t{0});
+  if (sorted != all) {
     throw Error(ExitCode::usage, "the order of the buckets does not list every parameter of the model once");
   }
   order_ = order;

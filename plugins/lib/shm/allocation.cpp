@@ -12,8 +12,6 @@
 
 namespace ddprun::shm {
 
-Allocations::Allocations(std::size_t members, std::size_t me) : members_(members), me_(me) {}
-
 void* Allocations::alloc(uint64_t bytes, const Gather& gather) {
   {
     const std::lock_guard lock(mutex_);

@@ -45,7 +45,7 @@ class Allocations final : public SharedMemory {
   using Gather = std::function<void(const void* mine, std::size_t bytes, void* all)>;
 
   // For `members` ranks of this host that map one another's memory; this rank is at index `me`.
-  Allocations(std::size_t members, std::size_t me);
+  Allocations(std::size_t members, std::size_t me) : members_(members), me_(me) {}
 
   // Collective. Throws CommError: CommStatus::no_memory on all ranks if one of them has none, CommStatus::mismatch if
   // they request different sizes, and what gather throws.

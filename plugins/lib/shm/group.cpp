@@ -49,10 +49,6 @@ void Group::connect(const std::vector<SegmentKey>& areas) {
   }
 }
 
-Group::~Group() {
-  leave(rank_);
-}
-
 void* Group::alloc(uint64_t bytes) {
   void* memory = nullptr;
   guarded("alloc", [&] {
@@ -62,10 +58,6 @@ void* Group::alloc(uint64_t bytes) {
     });
   });
   return memory;
-}
-
-void Group::free(void* memory) noexcept {
-  allocations_->free(memory);
 }
 
 void Group::abort() noexcept {

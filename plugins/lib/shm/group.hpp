@@ -22,7 +22,7 @@ class Group {
   // CommError if the allgather fails. If memory cannot be shared, the group is unusable, which is no error.
   Group(const Host& host, const std::vector<host::Process>& processes);
   // Reports to the peers that this rank has gone; waits for nobody.
-  ~Group();
+  ~Group() { leave(rank_); }
 
   // The ranks of this host, ascending, including this one.
   const std::vector<int>& ranks() const noexcept { return ranks_; }
@@ -42,7 +42,7 @@ class Group {
   // As in the C table: page-aligned. All ranks of the host map it if is_usable(), else only this rank. Throws
   // CommStatus::no_memory, on all ranks of the host alike.
   void* alloc(uint64_t bytes);
-  void free(void* memory) noexcept;
+  void free(void* memory) noexcept { allocations_->free(memory); }
 
   // The rank that the last failure is about, or -1.
   int culprit() const noexcept { return waiter_->culprit(); }

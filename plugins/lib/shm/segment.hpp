@@ -25,7 +25,6 @@ class Segment {
   Segment& operator=(const Segment&) = delete;
 
   std::byte* data() const noexcept { return data_; }
-  uint64_t length() const noexcept { return length_; }
   SegmentKey key() const;
   // Closes the descriptor: from now on no other process can map the segment.
   void seal() noexcept;

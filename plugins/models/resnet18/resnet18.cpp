@@ -58,7 +58,16 @@ std::vector<int64_t> image_shape(const ddprun::ModelContext& context, Stem stem)
 
 class ResNet18 final : public ddprun::Classifier {
  public:
-  explicit ResNet18(const ddprun::ModelContext& context) : ResNet18(context, Settings(context)) {}
+  explicit ResNet18(const ddprun::ModelContext& context)
+      : settings_(context),
+        shape_("resnet18", image_shape(context, settings_.stem)),
+        network_(settings_.stem, classes_of(context, "resnet18")) {
+    if (!settings_.channels_last) return;
+    // Values and names stay the same; only the memory format changes.
+    for (torch::Tensor& parameter : network_.parameters()) {
+      if (parameter.dim() == 4) parameter.set_data(parameter.detach().contiguous(torch::MemoryFormat::ChannelsLast));
+    }
+  }
 
   torch::nn::Module& module() override { return network_; }
 
@@ -66,35 +75,23 @@ class ResNet18 final : public ddprun::Classifier {
   torch::Tensor forward(const torch::Tensor& input) override {
     shape_.check(input);
     refuse_single_value(input);
-    return network_.forward(channels_last_ ? input.contiguous(torch::MemoryFormat::ChannelsLast) : input);
+    return network_.forward(settings_.channels_last ? input.contiguous(torch::MemoryFormat::ChannelsLast) : input);
   }
 
  private:
-  ResNet18(const ddprun::ModelContext& context, const Settings& settings)
-      : shape_("resnet18", image_shape(context, settings.stem)),
-        reduction_(reduction(settings.stem)),
-        channels_last_(settings.channels_last),
-        network_(settings.stem, classes_of(context, "resnet18")) {
-    if (!channels_last_) return;
-    // Values and names stay the same; only the memory format changes.
-    for (torch::Tensor& parameter : network_.parameters()) {
-      if (parameter.dim() == 4) parameter.set_data(parameter.detach().contiguous(torch::MemoryFormat::ChannelsLast));
-    }
-  }
-
   // BatchNorm has no variance for a batch of one image with a feature map of one pixel.
   void refuse_single_value(const torch::Tensor& input) const {
-    if (!network_.is_training() || input.size(0) > 1 || std::max(input.size(2), input.size(3)) > reduction_) return;
+    const int64_t least = reduction(settings_.stem);
+    if (!network_.is_training() || input.size(0) > 1 || std::max(input.size(2), input.size(3)) > least) return;
     throw std::invalid_argument("a batch of one image of the shape " +
                                 ddprun::shape_text(input.sizes().slice(1).vec()) +
                                 " leaves BatchNorm a single value; choose a larger data.batch_size, or data.last = "
                                 "\"drop\" if only the last batch of an epoch is too small" +
-                                (reduction_ > reduction(Stem::small) ? ", or model.options.stem = \"small\"" : ""));
+                                (settings_.stem == Stem::imagenet ? ", or model.options.stem = \"small\"" : ""));
   }
 
+  const Settings settings_;
   ddprun::SampleShape shape_;
-  int64_t reduction_;
-  bool channels_last_;
   Network network_;
 };
 

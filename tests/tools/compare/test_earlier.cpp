@@ -34,8 +34,7 @@ std::string write_run(const TempDir& dir, const std::string& name, const std::st
     record.samples = 8;
     record.loss = 1;
     record.total = step;
-    record::append_json(lines, record);
-    lines += '\n';
+    lines += record::line_of(record) + '\n';
   }
   dir.write(name + "/steps-rank0.jsonl", lines);
   return dir.path() / name;

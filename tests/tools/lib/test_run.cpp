@@ -214,12 +214,9 @@ TEST_CASE("parity records read back, and there are none unless configured") {
   const TempDir dir;
   CHECK(read_parity(dir.path(), 2).empty());
   ParityRecord record{2, "fc1.weight", 12, {"00ff00ff00ff00ff", 1.5, {1, -2.5}}, {"0123456789abcdef", 2, {3, 4}}};
-  std::string lines;
-  append_json(lines, record);
+  std::string lines = line_of(record) + '\n';
   record.step = 3;
-  lines += '\n';
-  append_json(lines, record);
-  lines += '\n';
+  lines += line_of(record) + '\n';
   dir.write("parity-rank0.jsonl", lines);
   const auto ranks = read_parity(dir.path(), 1);
   REQUIRE(ranks.size() == 1);
