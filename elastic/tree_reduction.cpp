@@ -1,6 +1,7 @@
 #include "elastic/tree_reduction.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "ddprun/error.hpp"
 #include "train/tensor/tensor_buffer.hpp"
@@ -127,12 +128,18 @@ void TreeReduction::prepare(const train::Bucket& bucket, std::size_t index) {
   }
 }
 
+bool TreeReduction::is_added_by_backend(const torch::Tensor& flat) const {
+  if (ranks_.size() == 2) return true;  // a sum of two has one order
+  return std::has_single_bit(static_cast<unsigned>(ranks_.size())) &&
+         ranks_.backend().capabilities().has_canonical_order(train::dtype_of(flat));
+}
+
 train::Reduced TreeReduction::reduce(std::size_t index) {
   const torch::NoGradGuard no_grad;
   const Tensors& nodes = payloads_[index];
   const torch::Tensor& flat = nodes.back();
   if (ranks_.size() == 1) return {{"tree", "memory"}, 0};
-  if (ranks_.size() == 2) {  // a sum of two has one order
+  if (is_added_by_backend(flat)) {
     Collective call = train::in_place(flat);
     call.bucket = static_cast<int64_t>(index);
     return {ranks_.backend().allreduce(call).wait(ranks_.timeout()), flat.nbytes()};

@@ -56,9 +56,10 @@ Capabilities capabilities_of(uint64_t declared, const ddprun_comm_algorithm* alg
   const auto* at = reinterpret_cast<const std::byte*>(algorithms);
   for (uint32_t i = 0; i < count; ++i) {
     const auto& algorithm = *reinterpret_cast<const ddprun_comm_algorithm*>(at);
-    capabilities.algorithms.push_back({algorithm.name, algorithm.dtypes, algorithm.ops,
-                                       algorithm.memory != 0 ? algorithm.memory : ~0U,
-                                       (algorithm.memory >> DDPRUN_FROM_ALLOC & 1) != 0});
+    capabilities.algorithms.push_back(
+        {algorithm.name, algorithm.dtypes, algorithm.ops, algorithm.memory != 0 ? algorithm.memory : ~0U,
+         (algorithm.memory >> DDPRUN_FROM_ALLOC & 1) != 0,
+         algorithm.struct_size > offsetof(ddprun_comm_algorithm, canonical_order) ? algorithm.canonical_order : 0});
     at += algorithm.struct_size;
   }
   return capabilities;

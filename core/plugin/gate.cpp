@@ -103,6 +103,8 @@ void require_algorithm(const File& file, const ddprun_comm_algorithm& algorithm,
   require_known(file, "ops of " + of, algorithm.ops, (1u << DDPRUN_OP_COUNT) - 1);
   require_known(file, "memory of " + of, algorithm.memory,
                 1u << DDPRUN_HOST | 1u << DDPRUN_CUDA | 1u << DDPRUN_FROM_ALLOC);
+  if (algorithm.struct_size <= offsetof(ddprun_comm_algorithm, canonical_order)) return;
+  require_known(file, "canonical_order of " + of, algorithm.canonical_order, algorithm.dtypes);
 }
 
 void require_algorithms(const File& file, const ddprun_comm_plugin& table) {

@@ -87,6 +87,8 @@ pub struct ddprun_comm_algorithm {
     pub ops: u32,
     pub memory: u32,
     pub name: *const c_char,
+    pub canonical_order: u32,
+    pub reserved: u32,
 }
 
 #[repr(C)]
@@ -224,7 +226,7 @@ pub struct ddprun_comm_plugin {
 unsafe impl Sync for ddprun_comm_plugin {}
 
 const _: () = assert!(size_of::<ddprun_option_spec>() == 64);
-const _: () = assert!(size_of::<ddprun_comm_algorithm>() == 24);
+const _: () = assert!(size_of::<ddprun_comm_algorithm>() == 32);
 const _: () = assert!(size_of::<ddprun_comm_option>() == 16);
 const _: () = assert!(size_of::<ddprun_comm_host>() == 96);
 const _: () = assert!(size_of::<ddprun_collective>() == 56);

@@ -46,6 +46,8 @@ fn ddprun_comm_algorithm_is_as_in_c() {
     field!(ddprun_comm_algorithm, ops, 8, 4);
     field!(ddprun_comm_algorithm, memory, 12, 4);
     field!(ddprun_comm_algorithm, name, 16, 8);
+    field!(ddprun_comm_algorithm, canonical_order, 24, 4);
+    field!(ddprun_comm_algorithm, reserved, 28, 4);
 }
 
 #[test]

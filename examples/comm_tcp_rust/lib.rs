@@ -244,6 +244,8 @@ const ALGORITHMS: &[ddprun_comm_algorithm] = &[ddprun_comm_algorithm {
     ops: (1 << DDPRUN_OP_COUNT) - 1,
     memory: 0,
     name: text!("direct"),
+    canonical_order: 0,
+    reserved: 0,
 }];
 
 const OPTIONS: &[ddprun_option_spec] = &[ddprun_option_spec {

@@ -2,9 +2,12 @@
 
 namespace {
 
+// 16-bit floats are rounded once, and not after each addition.
+constexpr uint32_t kInOrder = ddprun::kAllDtypes & ~ddprun::bits(DDPRUN_FLOAT16, DDPRUN_BFLOAT16);
 constexpr ddprun_comm_algorithm kAlgorithms[] = {
-    ddprun::algorithm("direct", ddprun::kAllDtypes, ddprun::kAllOps, ddprun::bits(DDPRUN_HOST, DDPRUN_FROM_ALLOC)),
-    ddprun::algorithm("staged", ddprun::kAllDtypes, ddprun::kAllOps),
+    ddprun::algorithm("direct", ddprun::kAllDtypes, ddprun::kAllOps, ddprun::bits(DDPRUN_HOST, DDPRUN_FROM_ALLOC),
+                      kInOrder),
+    ddprun::algorithm("staged", ddprun::kAllDtypes, ddprun::kAllOps, 0, kInOrder),
 };
 constexpr ddprun::CommPluginInfo kShm = {
     "shm", "0.1.0", "",

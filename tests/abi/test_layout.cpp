@@ -30,12 +30,14 @@ FIELD(ddprun_option_spec, least, 40, 8);
 FIELD(ddprun_option_spec, most, 48, 8);
 FIELD(ddprun_option_spec, choices, 56, 8);
 
-STRUCT(ddprun_comm_algorithm, 24);
+STRUCT(ddprun_comm_algorithm, 32);
 FIELD(ddprun_comm_algorithm, struct_size, 0, 4);
 FIELD(ddprun_comm_algorithm, dtypes, 4, 4);
 FIELD(ddprun_comm_algorithm, ops, 8, 4);
 FIELD(ddprun_comm_algorithm, memory, 12, 4);
 FIELD(ddprun_comm_algorithm, name, 16, 8);
+FIELD(ddprun_comm_algorithm, canonical_order, 24, 4);
+FIELD(ddprun_comm_algorithm, reserved, 28, 4);
 
 STRUCT(ddprun_comm_option, 16);
 FIELD(ddprun_comm_option, key, 0, 8);

@@ -48,7 +48,7 @@ static const char* last_error(ddprun_comm* comm) {
 }
 
 static const ddprun_comm_algorithm algorithms[] = {
-    {sizeof(ddprun_comm_algorithm), FAKE_DTYPES, FAKE_OPS, 0, FAKE_ALGORITHM}};
+    {sizeof(ddprun_comm_algorithm), FAKE_DTYPES, FAKE_OPS, 0, FAKE_ALGORITHM, 0, 0}};
 
 static const ddprun_option_spec options[] = {
     {.struct_size = sizeof(ddprun_option_spec), .type = DDPRUN_OPTION_TEXT, .name = "first", .meaning = "any text"},

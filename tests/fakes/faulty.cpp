@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 constexpr auto kVeryLong = 5500ms;  // the suite does not blame a busy machine for it
 
 constexpr ddprun_comm_algorithm kAlgorithms[] = {
-    ddprun::algorithm("slots", kSlotsDTypes | ddprun::bits(ddprun::DType::float16), ddprun::kAllOps)};
+    ddprun::algorithm("slots", kSlotsDTypes | ddprun::bits(ddprun::DType::float16), ddprun::kAllOps, 0, kSlotsDTypes)};
 constexpr ddprun::CommPluginInfo kInfo = {
     "faulty", "1.0", "", DDPRUN_CAP_HOST | DDPRUN_CAP_REDUCE_SCATTER | DDPRUN_CAP_ALLOC | DDPRUN_CAP_EXCHANGE,
     kAlgorithms};

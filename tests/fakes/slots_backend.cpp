@@ -6,7 +6,8 @@
 namespace fakes {
 namespace {
 
-constexpr ddprun_comm_algorithm kAlgorithms[] = {ddprun::algorithm("slots", kSlotsDTypes, ddprun::kAllOps)};
+constexpr ddprun_comm_algorithm kAlgorithms[] = {
+    ddprun::algorithm("slots", kSlotsDTypes, ddprun::kAllOps, 0, kSlotsDTypes)};
 constexpr ddprun::CommPluginInfo kInfo = {
     FAKE_NAME, "1.2.3", "slots 0.1",
     DDPRUN_CAP_BLOCKING | DDPRUN_CAP_REDUCE_SCATTER | DDPRUN_CAP_EXCHANGE | FAKE_MEMORY, kAlgorithms};

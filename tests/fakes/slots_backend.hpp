@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "ddprun/plugin/comm_plugin.hpp"
 #include "shared_slots.hpp"
@@ -139,10 +140,16 @@ class SlotsBackend : public ddprun::CommBackend {
   void reduce(const ddprun::Collective& call, std::byte* to, std::size_t count) const {
     with_type(call.dtype, [&]<typename T>(T) {
       auto* const sum = reinterpret_cast<T*>(to);
-      std::memcpy(sum, slots_.slot(0), count * sizeof(T));
-      for (int rank = 1; rank < host_.size(); ++rank) {
-        const auto* const other = reinterpret_cast<const T*>(slots_.slot(rank));
-        for (std::size_t i = 0; i < count; ++i) sum[i] = combine(sum[i], other[i], call.op);
+      const auto ranks = static_cast<std::size_t>(host_.size());
+      std::vector<T> of_rank(ranks);
+      for (std::size_t i = 0; i < count; ++i) {
+        for (std::size_t rank = 0; rank < ranks; ++rank)
+          of_rank[rank] = reinterpret_cast<const T*>(slots_.slot(static_cast<int>(rank)))[i];
+        for (std::size_t step = 1; step < ranks; step *= 2) {  // neighbours first
+          for (std::size_t rank = 0; rank + step < ranks; rank += 2 * step)
+            of_rank[rank] = combine(of_rank[rank], of_rank[rank + step], call.op);
+        }
+        sum[i] = of_rank[0];
       }
       if (call.op != ddprun::Op::avg) return;
       for (std::size_t i = 0; i < count; ++i) sum[i] = static_cast<T>(sum[i] / static_cast<T>(host_.size()));

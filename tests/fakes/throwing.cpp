@@ -42,8 +42,8 @@ const char* last_error(ddprun_comm*) {
   return nullptr;
 }
 
-const ddprun_comm_algorithm kAlgorithm{sizeof(ddprun_comm_algorithm), 1U << DDPRUN_FLOAT32, 1U << DDPRUN_SUM, 0,
-                                       "none"};
+const ddprun_comm_algorithm kAlgorithm{
+    sizeof(ddprun_comm_algorithm), 1U << DDPRUN_FLOAT32, 1U << DDPRUN_SUM, 0, "none", 0, 0};
 
 }  // namespace
 

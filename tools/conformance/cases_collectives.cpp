@@ -1,5 +1,6 @@
 // Every collective, with every dtype, op and algorithm that the plugin declares.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -90,6 +91,29 @@ void sum_overflows(Context& context, const std::string& algorithm, DType dtype) 
       context, algorithm, dtype, [&](std::size_t) { return infinity - 1; }, [&](std::size_t) { return sum; }, "");
 }
 
+// Of all ranks' numbers from `first` on, as ddprun_comm_algorithm::canonical_order.
+Value sum_in_order(DType dtype, uint64_t seed, int first, int count, std::size_t index) {
+  if (count == 1) return contribution(dtype, Op::sum, seed, first, index);
+  const int half = count / 2;
+  const long double sum =
+      sum_in_order(dtype, seed, first, half, index).real + sum_in_order(dtype, seed, first + half, half, index).real;
+  if (sum == 0) return {sum};  // maybe -0
+  const long double last_place = std::ldexp(2 * unit_roundoff(dtype), std::ilogb(sum));
+  return {std::nearbyint(sum / last_place) * last_place};
+}
+
+void sum_in_order(Context& context, const std::string& algorithm, DType dtype, uint64_t seed) {
+  const auto bits_of = [&](const Value& value) {
+    uint64_t bits = 0;
+    store(dtype, value, &bits, 0);
+    return bits;
+  };
+  sum_bits(
+      context, algorithm, dtype,
+      [&](std::size_t i) { return bits_of(contribution(dtype, Op::sum, seed, context.rank(), i)); },
+      [&](std::size_t i) { return bits_of(sum_in_order(dtype, seed, 0, context.size(), i)); }, "");
+}
+
 // No rank may leave a barrier before the last rank has entered it. All ranks use the same clock.
 void waits_for_last(Context& context, const std::string& algorithm) {
   struct Times {
@@ -150,6 +174,11 @@ class Collectives {
                           [=](Context& context) { sum_subnormals(context, algorithm, dtype); }});
         cases_.push_back({allreduce, allreduce + " " + name_of(dtype) + " sum that overflows",
                           [=](Context& context) { sum_overflows(context, algorithm, dtype); }});
+        if (!settings_.capabilities.has_canonical_order(dtype, algorithm) || !std::has_single_bit(unsigned(size_)))
+          continue;
+        cases_.push_back(
+            {allreduce, allreduce + " " + name_of(dtype) + " sum in canonical order",
+             [=, seed = settings_.seed](Context& context) { sum_in_order(context, algorithm, dtype, seed); }});
       }
     }
   }

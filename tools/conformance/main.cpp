@@ -48,7 +48,8 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--plugin", arguments.plugin, "The plugin: a name (\"gloo\"), a path, or c10d:NAME of PyTorch.")
       ->required();
   console::add_plugin_path(app, arguments.plugin_path);
-  app.add_option("--ranks", arguments.ranks, "The world sizes, from 1 to 16. The default is 1,2,3,5.")
+  app.add_option("--ranks", arguments.ranks,
+                 "The world sizes, from 1 to 16. The default is 1,2,3,5, and 4 if the plugin declares canonical_order.")
       ->delimiter(',')
       ->check(CLI::Range(1, 16));
   app.add_option("--as", arguments.as,
@@ -212,9 +213,10 @@ ExitCode run(const Arguments& arguments, const std::string& words) {
     const bool is_chosen = chosen_as.empty() || chosen_as == testing::name_of(as);
     if (job != nullptr || !arguments.hosts.empty() || !is_chosen) continue;
     thorough = true;
-    for (const int size : arguments.ranks.empty() ? std::vector{1, 2, 3, 5} : arguments.ranks) {
-      test_world(settings, size, as);
-    }
+    std::vector<int> sizes = arguments.ranks.empty() ? std::vector{1, 2, 3, 5} : arguments.ranks;
+    // Two ranks have one order only.
+    if (arguments.ranks.empty() && settings.capabilities.has_canonical_order(DType::float32)) sizes.push_back(4);
+    for (const int size : sizes) test_world(settings, size, as);
   }
   if (job != nullptr) comm::finish_plugins();
   if (chosen == 0 && left_out > 0) {

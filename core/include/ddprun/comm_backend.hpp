@@ -24,7 +24,8 @@ struct AlgorithmInfo {
   uint32_t dtypes = 0;
   uint32_t ops = 0;
   uint32_t memory = ~0U;
-  bool from_alloc = false;  // takes memory from allocate(), and no other
+  bool from_alloc = false;       // takes memory from allocate(), and no other
+  uint32_t canonical_order = 0;  // the dtypes of ddprun_comm_algorithm::canonical_order
 
   bool takes(Memory kind) const { return (memory & bits(kind)) != 0; }
 };
@@ -39,6 +40,13 @@ struct Capabilities {
   bool exchange = false;        // the same
   Memory alloc_memory = Memory::host;
   std::vector<AlgorithmInfo> algorithms;  // of allreduce
+
+  // Whether allreduce with this dtype has the canonical order: under this algorithm, or under whichever "auto" chooses.
+  bool has_canonical_order(DType dtype, const std::string& algorithm = "auto") const {
+    return std::all_of(algorithms.begin(), algorithms.end(), [&](const AlgorithmInfo& one) {
+      return (algorithm != "auto" && algorithm != one.name) || (one.canonical_order & bits(dtype)) != 0;
+    });
+  }
 };
 
 enum class CommStatus : int32_t {

@@ -136,24 +136,39 @@ struct Memory {
   }
 };
 
+// load(0) op load(1) op ... in the order of reduce_all. `sums` are those of complete subtrees, larger ones first: a
+// binary counter of pairs.
+template <class Op, class Load>
+[[gnu::always_inline]] inline auto reduce_tree(int count, Load&& load) {
+  auto sum = load(0);
+  if (count > 1) sum = combine<Op>(sum, load(1));
+  if (count <= 2) return sum;
+  decltype(sum) sums[31];
+  int kept = 0;
+  for (int pair = 1; 2 * pair < count; ++pair) {
+    sums[kept++] = sum;
+    sum = load(2 * pair);
+    if (2 * pair + 1 < count) sum = combine<Op>(sum, load(2 * pair + 1));
+    for (int level = pair; level % 2 == 1; level /= 2) sum = combine<Op>(sums[--kept], sum);
+  }
+  while (kept > 0) sum = combine<Op>(sums[--kept], sum);
+  return sum;
+}
+
 // Four vectors at a time stay in registers from the first source to the last target: each byte is read once and written
 // once, and the loops over sources and targets cost little.
 template <class T, class Op, class Set>
 [[gnu::always_inline]] inline void reduce_loop(void* const* to, int to_count, const void* const* from, int from_count,
                                                std::size_t count) {
   using M = Memory<T, Set>;
-  using V = typename M::Values;
   constexpr std::size_t n = M::kLanes;
+  const auto sum_at = [&](std::size_t at) __attribute__((always_inline)) {
+    return reduce_tree<Op>(
+        from_count, [&](int f) __attribute__((always_inline)) { return M::load(from[f], at); });
+  };
   std::size_t i = 0;
   for (; i + 4 * n <= count; i += 4 * n) {
-    V a = M::load(from[0], i), b = M::load(from[0], i + n), c = M::load(from[0], i + 2 * n),
-      d = M::load(from[0], i + 3 * n);
-    for (int f = 1; f < from_count; ++f) {
-      a = combine<Op>(a, M::load(from[f], i));
-      b = combine<Op>(b, M::load(from[f], i + n));
-      c = combine<Op>(c, M::load(from[f], i + 2 * n));
-      d = combine<Op>(d, M::load(from[f], i + 3 * n));
-    }
+    const auto a = sum_at(i), b = sum_at(i + n), c = sum_at(i + 2 * n), d = sum_at(i + 3 * n);
     for (int t = 0; t < to_count; ++t) {
       M::store(to[t], i, a);
       M::store(to[t], i + n, b);
@@ -163,9 +178,8 @@ template <class T, class Op, class Set>
   }
   for (; i < count; i += n) {
     const std::size_t rest = std::min(count - i, n);
-    V a = M::load_some(from[0], i, rest);
-    for (int f = 1; f < from_count; ++f) a = combine<Op>(a, M::load_some(from[f], i, rest));
-    for (int t = 0; t < to_count; ++t) M::store_some(to[t], i, rest, a);
+    const auto sum = reduce_tree<Op>(from_count, [&](int f) { return M::load_some(from[f], i, rest); });
+    for (int t = 0; t < to_count; ++t) M::store_some(to[t], i, rest, sum);
   }
 }
 
@@ -177,7 +191,12 @@ void reduce_two(void* to, const void* a, const void* b, std::size_t count) {
 
 template <class T, class Op, class Set>
 void reduce_many(void* const* to, int to_count, const void* const* from, int from_count, std::size_t count) {
-  reduce_loop<T, Op, Set>(to, to_count, from, from_count, count);
+  switch (from_count) {  // a number that is known keeps all sums in registers
+    case 1: return reduce_loop<T, Op, Set>(to, to_count, from, 1, count);
+    case 2: return reduce_loop<T, Op, Set>(to, to_count, from, 2, count);
+    case 4: return reduce_loop<T, Op, Set>(to, to_count, from, 4, count);
+    default: return reduce_loop<T, Op, Set>(to, to_count, from, from_count, count);
+  }
 }
 
 template <class T, class Set>

@@ -21,8 +21,9 @@ namespace ddprun::reduction {
 using Reduce = void (*)(void* to, const void* a, const void* b, std::size_t count);
 Reduce reduce_function(DType dtype, Op op);
 
-// to[t][i] = from[0][i] op from[1][i] op ..., in this order, for every t < to_count; from_count >= 1. float16 and
-// bfloat16 are rounded once, at the end. Vectors of `to` may be vectors of `from`, but must not overlap them otherwise.
+// to[t][i] = from[0][i] op from[1][i] op ..., for every t < to_count; from_count >= 1. Neighbours first, in a binary
+// tree: ((0 op 1) op (2 op 3)) op ..., as ddprun_comm_algorithm::canonical_order. float16 and bfloat16 are rounded
+// once, at the end. Vectors of `to` may be vectors of `from`, but must not overlap them otherwise.
 void reduce_all(void* const* to, int to_count, const void* const* from, int from_count, DType dtype, Op op,
                 std::size_t count);
 

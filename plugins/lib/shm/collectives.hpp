@@ -10,8 +10,8 @@
 //           and copying out; else in chunks of kChunk. Each rank copies what it does not reduce into its input slot;
 //           barrier; it reduces its slice into its recv and its output slot; barrier; it copies the others' slices out.
 // A broadcast copies from the root's vector if that is in memory from alloc, else through the root's slots.
-// Every element is reduced once, or from the same operands in rank order, so that all ranks get the same bits, in every
-// run.
+// Every element is reduced once, or from the same operands, in the order of reduction::reduce_all. So all ranks get the
+// same bits, in every run.
 #pragma once
 
 #include <cstddef>

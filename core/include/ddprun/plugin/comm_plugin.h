@@ -110,6 +110,12 @@ typedef struct ddprun_comm_algorithm {
   uint32_t ops;
   uint32_t memory; /* bit (1 << DDPRUN_HOST) and so on; 0: all that the plugin takes */
   const char* name;
+  /* (optional) The dtypes in which it adds neighbours first, in a binary tree over the ranks, if their number is a power
+   * of two: ranks 0 and 1, ranks 2 and 3, ..., then these sums, and so on. For DDPRUN_SUM: each sum has the bits of
+   * adding two numbers of this dtype and rounding the result to it. If all algorithms of a plugin do so, virtual ranks
+   * (docs/elastic.md) call allreduce; otherwise they exchange what they add themselves. */
+  uint32_t canonical_order;
+  uint32_t reserved;
 } ddprun_comm_algorithm;
 
 /* One `comm.options` entry, as text. */

@@ -96,9 +96,10 @@ constexpr uint32_t kAllDtypes = (uint32_t{1} << kDTypeCount) - 1;
 constexpr uint32_t kAllOps = (uint32_t{1} << kOpCount) - 1;
 
 // One entry of CommPluginInfo::algorithms. memory: bits(Memory::host) for an algorithm that does not take all memory
-// that the plugin takes.
-constexpr ddprun_comm_algorithm algorithm(const char* name, uint32_t dtypes, uint32_t ops, uint32_t memory = 0) {
-  return {sizeof(ddprun_comm_algorithm), dtypes, ops, memory, name};
+// that the plugin takes. canonical_order: as in the C table.
+constexpr ddprun_comm_algorithm algorithm(const char* name, uint32_t dtypes, uint32_t ops, uint32_t memory = 0,
+                                          uint32_t canonical_order = 0) {
+  return {sizeof(ddprun_comm_algorithm), dtypes, ops, memory, name, canonical_order, 0};
 }
 
 // Joins all ranks; throws CommError.

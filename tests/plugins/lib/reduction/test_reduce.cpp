@@ -174,6 +174,33 @@ TEST_CASE("reduce_all adds 16-bit floats in float32 and rounds once") {
   CHECK(second.pattern == first.pattern);
 }
 
+// In the order of ddprun_comm_algorithm::canonical_order; also without a power of two, the sums of subtrees.
+float sum_in_order(const std::vector<std::vector<float>>& from, std::size_t i) {
+  std::vector<float> sums;
+  for (const auto& vector : from) sums.push_back(vector[i]);
+  for (std::size_t step = 1; step < sums.size(); step *= 2) {
+    for (std::size_t at = 0; at + step < sums.size(); at += 2 * step) sums[at] += sums[at + step];
+  }
+  return sums[0];
+}
+
+TEST_CASE("reduce_all adds neighbours first, in a binary tree, for any number of vectors and elements") {
+  CHECK(rc::check("tree", [] {
+    const auto vectors = *rc::gen::inRange<std::size_t>(1, 40), count = *rc::gen::inRange<std::size_t>(1, 150);
+    std::vector<std::vector<float>> from(vectors, std::vector<float>(count));
+    std::vector<const void*> sources;
+    uint32_t state = *rc::gen::arbitrary<uint32_t>();
+    for (auto& vector : from) {
+      for (float& value : vector) value = static_cast<float>(state = state * 1'664'525 + 1'013'904'223) / 3.0f - 7e8f;
+      sources.push_back(vector.data());
+    }
+    std::vector<float> sum(count);
+    void* const to = sum.data();
+    reduce_all(&to, 1, sources.data(), static_cast<int>(vectors), DType::float32, Op::sum, count);
+    for (std::size_t i = 0; i < count; ++i) RC_ASSERT(sum[i] == sum_in_order(from, i));
+  }));
+}
+
 TEST_CASE("divide gives the mean of a sum for each floating type") {
   float singles[] = {3, -9, 1};
   double doubles[] = {3, -9, 1};
