@@ -86,9 +86,14 @@ void TreeReduction::end_part(int part, bool may_lack) {
     gradients.push_back(real.to(wire_type(real)));
     gradient.reset();
   }
-  // Not in place: two gradients may share memory.
-  sums_.push({share_.first + part, 1}, std::move(gradients),
-             [](Tensors& left, const Tensors& right) { left = at::_foreach_add(left, right); });
+  sums_.push({share_.first + part, 1}, std::move(gradients), [](Tensors& left, Tensors& right) {
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      // Two gradients may share memory.
+      const bool is_own = left[i].use_count() == 1 && left[i].storage().use_count() == 1;
+      left[i] = is_own ? left[i].add_(right[i]) : left[i].add(right[i]);
+      right[i].reset();
+    }
+  });
   if (!may_lack) sync_.hooks().reset();  // the last part must have all gradients too
 }
 
