@@ -1,16 +1,15 @@
 #include "c/group.hpp"
 
-#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <future>
 #include <new>
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/subprocess.hpp"
 #include "base/text.hpp"
 #include "c/meeting.hpp"
 #include "ddprun/plugin/futex.hpp"
@@ -41,17 +40,6 @@ std::string identity(const comm::JoinOptions& options, const ddprun_comm_plugin&
                      "\ndeterministic = " + (options.deterministic ? "on" : "off") + "\n";
   for (const auto& [key, value] : options.options) text += "option " + key + " = " + value + "\n";
   return text;
-}
-
-// The thread that it starts has all signals blocked: they are for the threads of the program.
-template <class Body>
-std::thread start_quiet_thread(Body body) {
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(body));
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
 }
 
 // Waits for something that comes within microseconds, if it comes soon: a thread that sleeps in the kernel takes ten
@@ -124,7 +112,7 @@ Group::Group(const ddprun_group_options& options)
       std::string(plugin.table->name) + join.whose + ": rank " + std::to_string(options.rank) + ": joining: ");
   backend_ = comm::join(*plugin.table, join);
   if (check && options.size > 1) backend_->compare_calls(make_exchange(join.allgather, *backend_));
-  thread_ = start_quiet_thread([this] { run(); });
+  thread_ = quiet_thread([this] { run(); });
 }
 
 Group::~Group() {

@@ -50,75 +50,62 @@ ddp::JoinedState& checked(const Group& group, const torch::optim::Optimizer& opt
 
 class ElasticLoop {
  public:
-  ElasticLoop(const Group& group, torch::nn::Module& module, torch::optim::Optimizer& optimizer,
-              const DistributedDataParallelOptions& options, const Step& step, int64_t first)
-      : group_(group),
-        ranks_(checked(group, optimizer, options)),
-        module_(module),
-        optimizer_(optimizer),
-        options_(options),
-        step_(step),
-        parameters_(train::trainable_parameters(module)) {
-    at_.step = first;
+  bool run() {
     for (const auto& of_optimizer : optimizer.param_groups()) {
       for (const torch::Tensor& parameter : of_optimizer.params()) {
         const auto is_same = [&](const train::NamedTensor& item) { return item.tensor.is_same(parameter); };
-        if (std::ranges::any_of(parameters_, is_same)) continue;
+        if (std::ranges::any_of(parameters, is_same)) continue;
         refuse_elastic("the optimizer has a parameter that is not one of the module's");
       }
     }
-    if (ranks_.job != nullptr) survivor_.emplace(*ranks_.job, ranks_.world.rank, ranks_.world.size);
-  }
-
-  bool run() {
-    if (std::exchange(ranks_.has_trained, true)) refuse_elastic("it can be called once");
-    if (ranks_.is_joining) {
-      survivor_->join(ranks_.options.timeout, *launch::folder_store(ranks_.world.job_dir));
+    if (ranks.job != nullptr) survivor.emplace(*ranks.job, ranks.world.rank, ranks.world.size);
+    if (std::exchange(ranks.has_trained, true)) refuse_elastic("it can be called once");
+    if (ranks.is_joining) {
+      survivor->join(ranks.options.timeout, *launch::folder_store(ranks.world.job_dir));
       if (!regroup(std::chrono::hours(24))) return false;  // until the others have ended their step
     }
-    while (!train()) regroup(10 * ranks_.options.timeout);
+    while (!train()) regroup(10 * ranks.options.timeout);
     return true;
   }
 
- private:
   // False if the ranks have changed.
   bool train() {
     std::jthread watch;
-    if (survivor_) watch = survivor_->members().watch([this] { ranks_.joined.backend->abort(); });
+    if (survivor) watch = survivor->members().watch([this] { ranks.joined.backend->abort(); });
     std::optional<DistributedDataParallel> ddp;
     try {
       construct(ddp);
       elastic::VirtualRanks& virtual_ranks = *ddp->virtual_ranks();
-      virtual_ranks.survive(at_.step);
-      if (survivor_) survivor_->begin(at_);
-      while (at_.epoch == 0) {
-        const bool goes_on = step_(*ddp, at_.step);
-        if (virtual_ranks.steps() != ++at_.step) {
+      virtual_ranks.survive(at.step);
+      if (survivor) survivor->begin(at);
+      while (at.epoch == 0) {
+        const bool goes_on = step(*ddp, at.step);
+        if (virtual_ranks.steps() != ++at.step) {
           throw Error(ExitCode::failure, "train_elastic: a step must call for_each_virtual_rank() once");
         }
-        at_.epoch = goes_on ? 0 : 1;
-        if (!survivor_) continue;
+        at.epoch = goes_on ? 0 : 1;
+        if (!survivor) continue;
         virtual_ranks.states().keep();
-        survivor_->finish_step(at_);
+        survivor->finish_step(at);
         // For the error if the state of this kind of optimizer cannot be kept.
-        if (!std::exchange(is_known_, true)) train::optimizer_state(optimizer_, parameters_);
-        if (goes_on) survivor_->after_step(at_.step);
+        if (!std::exchange(is_known, true)) train::optimizer_state(optimizer, parameters);
+        if (goes_on) survivor->after_step(at.step);
       }
       // A rank that waits here may still be asked for the state.
-      group_.barrier();
-      if (survivor_ && group_.rank() == 0) survivor_->end();
+      group.barrier();
+      if (survivor && group.rank() == 0) survivor->end();
       return true;
     } catch (...) {
       const Error error = ddp::current_error();
-      if (!survivor_ || !survivor_->goes_on(error, ranks_.joined.backend.get())) throw;
+      if (!survivor || !survivor->goes_on(error, ranks.joined.backend.get())) throw;
       if (!ddp) return false;
-      if (ddp->virtual_ranks()->steps() != at_.step) {
+      if (ddp->virtual_ranks()->steps() != at.step) {
         throw Error(
             ExitCode::failure,
             "train_elastic: a rank has died in a collective after for_each_virtual_rank(), and perhaps only some "
             "ranks have finished the step: call such a collective before for_each_virtual_rank()");
       }
-      survivor_->keep(*ddp->virtual_ranks(), optimizer_, parameters_);
+      survivor->keep(*ddp->virtual_ranks(), optimizer, parameters);
       return false;
     }
   }
@@ -127,60 +114,61 @@ class ElasticLoop {
   void construct(std::optional<DistributedDataParallel>& ddp) {
     at::Generator generator = at::detail::getDefaultCPUGenerator();
     const auto after = c10::make_scope_exit([&, before = generator.get_state()] { generator.set_state(before); });
-    generator.set_current_seed(seed_);
-    ddp.emplace(module_, group_, options_);
+    generator.set_current_seed(seed);
+    ddp.emplace(module, group, options);
   }
 
   // After the ranks have changed: connects those that train now. patience: how long the others may take to end what
   // they do. False if the training has ended.
   bool regroup(std::chrono::milliseconds patience) {
     while (true) {
-      ranks_.ranks = {};
-      ranks_.joined = {};  // before its store
-      ranks_.comm_thread = std::make_shared<train::WorkerThread>();
+      ranks.ranks = {};
+      ranks.joined = {};  // before its store
+      ranks.comm_thread = std::make_shared<train::WorkerThread>();
       try {
-        if (!survivor_->meet(patience)) {
-          ranks_.stay_out();
+        if (!survivor->meet(patience)) {
+          ranks.stay_out();
           return false;
         }
-        const elastic::Membership& members = survivor_->members();
-        ranks_.name = "-" + std::to_string(members.changes());
-        ranks_.splits = ranks_.barriers = 0;
-        ranks_.world.rank = members.rank();
-        ranks_.world.size = members.size();
-        ranks_.rendezvous.store = members.store();
-        launch::locate(ranks_.world, *ranks_.rendezvous.store, ranks_.options.timeout);
-        ranks_.join(ranks_.options);
-        ranks_.is_joining = false;
-        const std::jthread watch = members.watch([this] { ranks_.joined.backend->abort(); });
-        survivor_->catch_up(module_, ranks_.ranks);
-        const checkpoint::File file = std::move(survivor_->resume("").states.at(0));
-        train::load_optimizer_state(optimizer_, parameters_, file, "optimizer.");
-        at_ = train::read_position(file);
-        if (members.rank() == 0) log::info(survivor_->text());
+        const elastic::Membership& members = survivor->members();
+        ranks.name = "-" + std::to_string(members.changes());
+        ranks.splits = ranks.barriers = 0;
+        ranks.world.rank = members.rank();
+        ranks.world.size = members.size();
+        ranks.rendezvous.store = members.store();
+        launch::locate(ranks.world, *ranks.rendezvous.store, ranks.options.timeout);
+        ranks.join(ranks.options);
+        ranks.is_joining = false;
+        const std::jthread watch = members.watch([this] { ranks.joined.backend->abort(); });
+        survivor->catch_up(module, ranks.ranks);
+        const checkpoint::File file = std::move(survivor->resume("").states.at(0));
+        train::load_optimizer_state(optimizer, parameters, file, "optimizer.");
+        at = train::read_position(file);
+        if (members.rank() == 0) log::info(survivor->text());
         return true;
       } catch (...) {
-        if (!survivor_->goes_on(ddp::current_error(), ranks_.joined.backend.get())) throw;
+        if (!survivor->goes_on(ddp::current_error(), ranks.joined.backend.get())) throw;
       }
     }
   }
 
-  const Group& group_;
-  ddp::JoinedState& ranks_;
-  torch::nn::Module& module_;
-  torch::optim::Optimizer& optimizer_;
-  const DistributedDataParallelOptions& options_;
-  const Step& step_;
-  const std::vector<train::NamedTensor> parameters_;
-  std::optional<elastic::Survivor> survivor_;  // if there is a launcher that reports changes
-  train::Position at_;                         // the epoch is 1 after the last step
-  const uint64_t seed_ = at::detail::getDefaultCPUGenerator().current_seed();
-  bool is_known_ = false;  // the kind of the optimizer
+  const Group& group;
+  torch::nn::Module& module;
+  torch::optim::Optimizer& optimizer;
+  const DistributedDataParallelOptions& options;
+  const Step& step;
+  train::Position at;  // the epoch is 1 after the last step
+
+  ddp::JoinedState& ranks = checked(group, optimizer, options);
+  const std::vector<train::NamedTensor> parameters = train::trainable_parameters(module);
+  std::optional<elastic::Survivor> survivor = {};  // if there is a launcher that reports changes
+  const uint64_t seed = at::detail::getDefaultCPUGenerator().current_seed();
+  bool is_known = false;  // the kind of the optimizer
 };
 
 bool train_elastic(const Group& group, torch::nn::Module& module, torch::optim::Optimizer& optimizer,
                    const DistributedDataParallelOptions& options, const Step& step, int64_t first) {
-  return ElasticLoop(group, module, optimizer, options, step, first).run();
+  return ElasticLoop{group, module, optimizer, options, step, {first, 0, 0, {}, {}}}.run();
 }
 
 }  // namespace ddprun

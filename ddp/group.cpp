@@ -117,14 +117,4 @@ void Group::barrier() const {
   state().idle_ranks().barrier();
 }
 
-namespace ddp {
-
-Group group_of(comm::Group ranks, torch::Device device) {
-  auto state = std::make_shared<Group::State>();
-  state->ranks = ranks;
-  state->device = device;
-  return Group(state);
-}
-
-}  // namespace ddp
 }  // namespace ddprun

@@ -190,23 +190,19 @@ Group init(const GroupOptions& options) {
     world = job->world;
   }
   const int number = job->groups++;
-  if (world.size == 1) {
-    state->join(options);
-    return Group(state);
-  }
   state->job_rank = world.rank;
   {
     const std::lock_guard lock(current_mutex);
     current = state;
   }
-  if (world.is_own()) {
+  if (world.is_own() && world.size > 1) {
     if (launch::survives()) state->job = job->store.get();
     if (number > 0) state->name = "-init" + std::to_string(number);
     state->rendezvous.store = launch::prefixed_store(*job->store, "init" + std::to_string(number) + ":");
     state->table = std::make_unique<launch::ProgressTable>(world.job_dir, world.local_size);
   }
   state->set_progress({0, Phase::rendezvous, -1});
-  if (joins) {
+  if (joins && world.size > 1) {
     state->is_joining = true;
     state->options = options;
     state->device = options.device;

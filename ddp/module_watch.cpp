@@ -66,8 +66,7 @@ class ModuleWatch::Callback {
     const std::lock_guard lock(mutex);
     for (const ModuleWatch* watch : list) {
       const auto all = watch->model_.parameters();
-      if (std::none_of(all.begin(), all.end(), [&](const auto& one) { return one.tensor.is_same(parameter); }))
-        continue;
+      if (std::ranges::none_of(all, [&](const auto& one) { return one.tensor.is_same(parameter); })) continue;
       // RecordFunction logs what a callback throws. What the end of backward throws leaves backward().
       torch::autograd::Engine::get_default_engine().queue_callback([watch] { watch->require_unchanged(); });
     }

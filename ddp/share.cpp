@@ -3,10 +3,8 @@
 #include <c10/util/StringUtil.h>
 #include <torch/torch.h>
 
-#include <sstream>
-#include <utility>
-
 #include "base/subprocess.hpp"
+#include "launch/rendezvous.hpp"
 #include "train/device/cuda.hpp"
 
 namespace ddprun::ddp {
@@ -19,17 +17,6 @@ std::string describe(const std::vector<train::NamedTensor>& tensors) {
     text += '"' + name + "\" " + form_of(tensor) + (tensor.requires_grad() ? " requires_grad\n" : "\n");
   }
   return text;
-}
-
-// The lines that differ first; "nothing" past the end.
-std::pair<std::string, std::string> difference(const std::string& a, const std::string& b) {
-  std::istringstream lines_of_a(a), lines_of_b(b);
-  while (true) {
-    std::string line_of_a, line_of_b;
-    if (!std::getline(lines_of_a, line_of_a)) line_of_a = "nothing";
-    if (!std::getline(lines_of_b, line_of_b)) line_of_b = "nothing";
-    if (line_of_a != line_of_b) return {line_of_a, line_of_b};
-  }
 }
 
 }  // namespace
@@ -72,9 +59,10 @@ void require_same_lines(const comm::Group& ranks, const std::string& what, const
   const std::vector<std::string> texts = ranks.gather(lines);
   for (std::size_t rank = 1; rank < texts.size(); ++rank) {
     if (texts[rank] == texts[0]) continue;
-    const auto [first, other] = difference(texts[0], texts[rank]);
-    throw Error(ExitCode::rendezvous, "the ranks have different " + what + ": rank 0 has " + first + " where rank " +
-                                          std::to_string(rank) + " has " + other + "; construct the same on all ranks");
+    const auto found = launch::first_difference(texts[0], texts[rank]);
+    throw Error(ExitCode::rendezvous, "the ranks have different " + what + ": rank 0 has " + found.a + " where rank " +
+                                          std::to_string(rank) + " has " + found.b +
+                                          "; construct the same on all ranks");
   }
 }
 

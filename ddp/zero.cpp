@@ -74,8 +74,7 @@ void ShardedOptimizer::partition() {
   std::vector<int64_t> sizes(static_cast<std::size_t>(group_.size()));
   for (const auto& group : param_groups_) {
     std::vector<Tensor> sorted = group.params();
-    const auto is_larger = [](const Tensor& a, const Tensor& b) { return a.numel() > b.numel(); };
-    std::stable_sort(sorted.begin(), sorted.end(), is_larger);
+    std::ranges::stable_sort(sorted, {}, [](const Tensor& parameter) { return -parameter.numel(); });
     for (const Tensor& parameter : sorted) {
       const auto smallest = std::ranges::min_element(sizes);
       *smallest += parameter.numel();

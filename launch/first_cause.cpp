@@ -66,11 +66,9 @@ std::string lost_too(const RankEnd& cause, const std::vector<RankEnd>& ends) {
 
 // "; rank 0 reported: ..."
 std::string first_echo(const std::vector<RankEnd>& ends) {
-  const RankEnd* first = nullptr;
-  for (const RankEnd& end : ends) {
-    if (end.failure && (first == nullptr || end.failure->time < first->failure->time)) first = &end;
-  }
-  if (first == nullptr) return "";
+  const auto time_of = [](const RankEnd& end) { return end.failure ? end.failure->time : end.time.max(); };
+  const auto first = std::ranges::min_element(ends, {}, time_of);
+  if (first == ends.end() || !first->failure) return "";
   return "; rank " + std::to_string(first->rank) + " reported: " + first->failure->message;
 }
 

@@ -240,10 +240,7 @@ int JobLink::nodes_left() const {
 }
 
 bool JobLink::have_ended() const {
-  for (std::size_t node = 0; node < states_.size(); ++node) {
-    if (node != node_ && !states_[node].ended) return false;
-  }
-  return true;
+  return std::ranges::all_of(states_, [&](const Node& node) { return node.ended || &node == &states_[node_]; });
 }
 
 std::vector<RankEnd> JobLink::ends() const {

@@ -3,9 +3,9 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <csignal>
 
 #include "base/log.hpp"
+#include "base/subprocess.hpp"
 #include "launch/first_cause.hpp"
 #include "launch/net/address.hpp"
 #include "launch/signals.hpp"
@@ -26,11 +26,7 @@ RankWatch::RankWatch(const StoreAddress& server, const World& world, millisecond
       stuck_(std::move(stuck)),
       table_("", std::max(world.local_size, world.local_rank + 1)),
       link_(server, world.rank, world.size, {host_name(), 1, 0}, timeout) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = quiet_thread<std::jthread>([this](const std::stop_token& stop) { run(stop); });
 }
 
 RankWatch::~RankWatch() {
@@ -118,8 +114,7 @@ std::vector<RankEnd> RankWatch::ends_with(const RankEnd& own) const {
   std::vector<RankEnd> ends = link_.ends();
   ends.push_back(own);
   for (const RankProgress& rank : link_.progress()) {
-    const auto is_it = [&](const RankEnd& end) { return end.rank == rank.rank; };
-    if (std::any_of(ends.begin(), ends.end(), is_it)) continue;
+    if (std::ranges::find(ends, rank.rank, &RankEnd::rank) != ends.end()) continue;
     ends.push_back({.rank = rank.rank, .progress = rank.progress});
   }
   return ends;

@@ -44,16 +44,9 @@ std::unique_ptr<Store> open(World& world, milliseconds timeout) {
 }
 
 // `[optimizer] "lr = 0.1" and "lr = 0.2"`: the first different lines, with their table.
-std::string first_difference(const std::string& a, const std::string& b) {
-  std::istringstream left(a), right(b);
-  std::string line_a, line_b, table;
-  while (left || right) {
-    if (!std::getline(left, line_a)) line_a = "nothing";
-    if (!std::getline(right, line_b)) line_b = "nothing";
-    if (line_a != line_b) return table + "\"" + line_a + "\" and \"" + line_b + "\"";
-    if (line_a.starts_with('[')) table = line_a + " ";
-  }
-  return {};
+std::string difference_of(const std::string& a, const std::string& b) {
+  const Difference lines = first_difference(a, b);
+  return lines.a == lines.b ? "" : lines.table + "\"" + lines.a + "\" and \"" + lines.b + "\"";
 }
 
 }  // namespace
@@ -72,6 +65,17 @@ std::unique_ptr<Store> open_store(World& world, milliseconds timeout) {
   auto store = open(world, timeout);
   locate(world, *store, timeout);
   return store;
+}
+
+Difference first_difference(const std::string& a, const std::string& b) {
+  std::istringstream left(a), right(b);
+  Difference lines;
+  while (lines.a == lines.b && (left || right)) {
+    if (lines.a.starts_with('[')) lines.table = lines.a + " ";
+    if (!std::getline(left, lines.a)) lines.a = "nothing";
+    if (!std::getline(right, lines.b)) lines.b = "nothing";
+  }
+  return lines;
 }
 
 std::unique_ptr<Store> prefixed_store(Store& store, std::string prefix) {
@@ -93,7 +97,7 @@ Secret required_secret(const std::string& host, bool insecure) {
 void compare_identities(Store& store, int rank, int size, const std::string& mine, std::chrono::milliseconds timeout,
                         const IdentityWords& words) {
   if (rank == 0) store.set("identity", mine);
-  const std::string difference = first_difference(store.require("identity", timeout), mine);
+  const std::string difference = difference_of(store.require("identity", timeout), mine);
   int other = 0;
   for (const std::string& each : store.allgather("differences", rank, size, difference, timeout)) {
     if (!each.empty()) {
@@ -105,7 +109,7 @@ void compare_identities(Store& store, int rank, int size, const std::string& min
 }
 
 void require_identity(Store& store, const std::string& mine, milliseconds timeout, const IdentityWords& words) {
-  const std::string difference = first_difference(store.require("identity", timeout), mine);
+  const std::string difference = difference_of(store.require("identity", timeout), mine);
   if (difference.empty()) return;
   throw Error(ExitCode::rendezvous,
               words.process + " 0 and this one " + words.differ + ": " + difference + "; " + words.advice);

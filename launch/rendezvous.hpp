@@ -53,6 +53,12 @@ std::unique_ptr<Store> prefixed_store(Store& store, std::string prefix);
 // throws Error(rendezvous).
 Secret required_secret(const std::string& host, bool insecure);
 
+// The first lines in which two texts differ, "nothing" past the end; "[table] ", the last such line before them, or "".
+struct Difference {
+  std::string a, b, table;
+};
+Difference first_difference(const std::string& a, const std::string& b);
+
 // Parts of the error: "rank 0 and rank 3 do not run the same experiment: A and B; start all ranks with ...".
 struct IdentityWords {
   std::string process = "rank";

@@ -61,7 +61,9 @@ class Supervisor {
       job_.forked = nullptr;  // the launcher must not keep the memory of what the ranks have inherited
       ranks_ = &ranks;
       if (job_.nodes.survives() && job_.nodes.rank == 0) {
-        members_.emplace(link_, job_.nodes.least, job_.nodes.timeout, store());
+        const Nodes& nodes = job_.nodes;
+        members_.emplace(link_, nodes.least, nodes.timeout,
+                         nodes.count == 1 ? folder_store(ranks.folder()) : net_store(nodes.master, nodes.timeout));
       }
       while (ranks.live() > 0) turn(signals);
       drain();
@@ -85,11 +87,6 @@ class Supervisor {
   }
 
  private:
-  std::unique_ptr<Store> store() const {
-    const Nodes& nodes = job_.nodes;
-    return nodes.count == 1 ? folder_store(ranks_->folder()) : net_store(nodes.master, nodes.timeout);
-  }
-
   // After the ranks of this node have ended: the first cause may be on another one.
   void wait_for_nodes(Signals& signals) {
     std::optional<Clock::time_point> limit;
@@ -117,7 +114,9 @@ class Supervisor {
         if (*pipe) entries.push_back({pipe->get(), POLLIN, 0});
       }
     }
-    ::poll(entries.data(), entries.size(), poll_timeout());
+    milliseconds left = kPollInterval;
+    if (kill_at_ && !ranks_->killed()) left = std::min(left, std::chrono::ceil<milliseconds>(*kill_at_ - Clock::now()));
+    ::poll(entries.data(), entries.size(), static_cast<int>(std::max(left.count(), milliseconds::rep{0})));
 
     link_.turn();
     if (link_.failing()) begin_to_fail();
@@ -142,12 +141,6 @@ class Supervisor {
     }
     if (members_ && members_->fatal()) begin_to_fail();
     for (const std::string& line : link_.take_news()) output_.print("ddprun: " + line);
-  }
-
-  int poll_timeout() const {
-    milliseconds left = kPollInterval;
-    if (kill_at_ && !ranks_->killed()) left = std::min(left, std::chrono::ceil<milliseconds>(*kill_at_ - Clock::now()));
-    return static_cast<int>(std::max(left.count(), milliseconds::rep{0}));
   }
 
   // After all ranks have ended: their remaining output is in the pipes. A process that left its rank's group may still

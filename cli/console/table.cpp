@@ -144,8 +144,7 @@ std::string Table::text(int indent, int columns) const {
     widths.back() = limit - others;
   }
   std::string text;
-  const bool titled =
-      std::any_of(titles.begin(), titles.end(), [](const std::string& title) { return !title.empty(); });
+  const bool titled = std::ranges::any_of(titles, [](const std::string& title) { return !title.empty(); });
   if (titled) text += line_of(titles, columns_, widths, margin);
   for (auto cells : rows_) {
     for (std::string& line : broken(cells.back(), widths.back())) {

@@ -20,17 +20,9 @@ constexpr auto kOneClock = 100ms;
 }  // namespace
 
 Pass pass_from(const comm::Group& ranks, int root) {
-  return [ranks, root](std::string text) {
-    const auto broadcast = [&](void* bytes, std::size_t count) {
-      ranks.backend()
-          .broadcast({.recv = bytes, .count = count, .dtype = DType::uint8, .root = root})
-          .wait(ranks.timeout());
-    };
-    uint64_t size = text.size();
-    broadcast(&size, sizeof size);
-    text.resize(size);
-    broadcast(text.data(), text.size());
-    return text;
+  return [ranks, root](const std::string& text) {
+    const std::vector<char> bytes = ranks.from(root, {text.begin(), text.end()});
+    return std::string(bytes.begin(), bytes.end());
   };
 }
 

@@ -70,7 +70,10 @@ Connections connect(const Assembly& assembly, const launch::World& world, const 
   }
   if (connections.backend != nullptr) {
     connections.ranks = {*connections.backend, config::milliseconds(experiment.comm.timeout)};
-    connections.tensors = ddp::group_of(connections.ranks, assembly.device());
+    const auto state = std::make_shared<Group::State>();
+    state->ranks = connections.ranks;
+    state->device = assembly.device();
+    connections.tensors = Group(state);
   }
   return connections;
 }

@@ -16,6 +16,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/subprocess.hpp"
+
 namespace ddprun::run {
 namespace {
 
@@ -123,17 +125,12 @@ void report_crashes(std::function<void(int signal, const std::vector<Frame>& sta
   void* warm_up = nullptr;
   ::backtrace(&warm_up, 1);
   ::sem_init(&crash_happened, 0, 0);
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // the thread handles no signal
-  std::thread([report = std::move(report)] {
+  quiet_thread([report = std::move(report)] {
     while (::sem_wait(&crash_happened) != 0) {
     }
     report(crash_signal, crashed.frames(1));
     reported = true;
   }).detach();
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-
   const stack_t other{handler_stack.data(), 0, handler_stack.size()};
   ::sigaltstack(&other, nullptr);
   struct sigaction action {};

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <memory>
-#include <string>
 
 #include "base/store.hpp"
 #include "launch/net/secret.hpp"

@@ -1,7 +1,6 @@
 #include "launch/net/net_store.hpp"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/resource.h>
 
 #include <utility>  // Boost.Asio 1.74 needs it and does not include it
@@ -10,12 +9,12 @@
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <deque>
 #include <optional>
 #include <stdexcept>
 #include <thread>
 
+#include "base/subprocess.hpp"
 #include "ddprun/error.hpp"
 #include "launch/net/address.hpp"
 #include "launch/net/connection.hpp"
@@ -133,11 +132,7 @@ class Server final : public StoreServer {
     for (const std::string& each : listening_addresses(address.host, secret_.empty())) listen(each);
     for (tcp::acceptor& acceptor : acceptors_) accept(acceptor);
     sweep();
-    sigset_t all, before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { io_.run(); });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = quiet_thread([this] { io_.run(); });
   }
 
   ~Server() override {
