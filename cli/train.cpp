@@ -113,7 +113,6 @@ void check_survival(const config::Loaded& loaded, const console::NodeOptions& no
   refuse_if(strategy.zero > 0, "strategy.zero", "must be 0: a rank's part of the optimizer's state dies with it");
   refuse_if(strategy.hash_every > 0, "strategy.hash_every", "must be 0");
   refuse_if(experiment.log.parity_steps > 0, "log.parity_steps", "must be 0");
-  refuse_if(experiment.train.amp == "fp16", "train.amp", "cannot be \"fp16\"; use \"bf16\"");
   refuse_if(experiment.launch.device == "cuda", "launch.device", "must be \"cpu\"");
 }
 

@@ -20,8 +20,9 @@ struct Notes final : Observer {
     phase_step = step;
     at_phase(phase, step);
   }
-  void on_step_end(const record::StepRecord& record, int64_t, const LoopState&) override {
+  void on_step_end(const record::StepRecord& record, int64_t, const LoopState& state) override {
     steps.push_back(record);
+    numbers = state.at.numbers;
     at_step();
   }
   void on_epoch_end(const record::EpochRecord& record, const LoopState&) override { epochs.push_back(record); }
@@ -33,6 +34,7 @@ struct Notes final : Observer {
   std::vector<record::StepRecord> steps;
   std::vector<record::EpochRecord> epochs;
   std::vector<int64_t> samples_per_rank;  // as LoadBalance reported them
+  std::map<std::string, double> numbers;  // Position::numbers after the last step
   int64_t sync_step = 0;
 };
 

@@ -198,6 +198,7 @@ void TrainingLoop::report(PendingStep& step) {
   step.record.complete();
   totals_.add(step.record);
   state_.at.totals.add(step.record);
+  if (!defers_) precision_.save(state_.at.numbers);  // a rank may die in the next step; a GPU would be waited for
   for (Observer* each : deps_.observers) each->on_step_end(step.record, step.step_of_epoch, state_);
   for (Policy* each : deps_.policies) each->on_step_end(step.record, state_);
 }

@@ -105,6 +105,7 @@ TEST_CASE("a resumed fit has the saved scale") {
   next.saved.begin = fit.saved.positions.back();
   next.run_single(steps(4));
   CHECK(fit.notes.steps.back().scale == 65536 / 4);
+  CHECK(fit.notes.numbers.at("fp16.scale") == 65536 / 8);  // also after a step without a checkpoint
   CHECK(next.notes.steps.at(0).scale == 65536 / 8);
 }
 
