@@ -5,8 +5,10 @@ ranks cost, in alternating order, and how long training stands still after a dea
     python3 bench/elastic.py --program build/release/bin/ddprun --json elastic.json
     python3 bench/elastic.py --program build/release/bin/ddprun --ranks 8 --rounds 0 --deaths 200
     python3 bench/elastic.py --program build/release/bin/ddprun --cifar10 FOLDER --mnist FOLDER
+    python3 bench/elastic.py --program build/release/bin/ddprun --ranks 8 --jobs simplenet --python PYTHON
 
-Without folders of data sets, the samples are synthetic. This script needs only the standard library.
+Without folders of data sets, the samples are synthetic. This script needs only the standard library, and PYTHON needs
+torch.
 """
 
 import argparse
@@ -30,7 +32,9 @@ from running import Failed, turns
 from systems import train
 from tables import print_grid
 
+PEER = pathlib.Path(__file__).with_name("peers") / "pytorch_restart.py"
 VIRTUAL = 8
+LIMIT = 3600  # seconds, of a run
 WARM = 0.2  # of the steps, which are not measured
 
 CONFIG = """
@@ -74,8 +78,8 @@ def arguments(argv):
     parser.add_argument("--deaths", type=int, default=0, metavar="N",
                         help="N runs of each job and backend in which ranks and hosts die and return at random (0)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the moments of death (1)")
+    parser.add_argument("--python", help="a Python with torch: kills a rank of four, of ddprun and of torchrun by turns")
     parser.add_argument("--json", metavar="FILE", help="write all figures to this file")
-    parser.add_argument("--limit", type=float, default=3600, metavar="SECONDS", help="the time limit of a run (3600)")
     return parser.parse_args(argv)
 
 
@@ -96,7 +100,7 @@ def hashes_of(args, folder):
     for job in args.jobs.split(","):
         for backend in args.backends.split(","):
             for ranks in map(int, args.ranks.split(",")):
-                summary, _ = train(args.program, config_of(args, job, ranks, backend), folder, args.limit)
+                summary, _ = train(args.program, config_of(args, job, ranks, backend), folder, LIMIT)
                 name = f"{ranks} ranks, {backend}"
                 found.setdefault(job, {})[name] = summary["weights.sha256"]
                 print(f"{job}, {name}: {summary['weights.sha256'][:16]}", flush=True)
@@ -106,16 +110,19 @@ def hashes_of(args, folder):
 def costs_of(args, folder):
     """{job: {system: [{"step": seconds, "peak": bytes} of each round]}}"""
     systems = {
-        "2 ranks": {"ranks": 2, "virtual": 0},
-        "2 ranks, 2 virtual": {"ranks": 2, "virtual": 2},
         f"one process, {VIRTUAL} micro-batches": {"ranks": 1, "kind": "single", "accumulate": VIRTUAL},
         f"1 rank, {VIRTUAL} virtual": {"ranks": 1},
     }
+    for backend in args.backends.split(","):
+        for ranks in (2, 4):  # two ranks call allreduce; four exchange
+            name = f"{ranks} ranks, {backend}"
+            systems[name] = {"ranks": ranks, "virtual": 0, "backend": backend}
+            systems[f"{name}, {ranks} virtual"] = {"ranks": ranks, "virtual": ranks, "backend": backend}
     figures = {job: {system: [] for system in systems} for job in args.jobs.split(",")}
     for order in turns(list(systems), args.rounds):
         for job, of_job in figures.items():
             for system in order:
-                summary, steps = train(args.program, config_of(args, job, **systems[system]), folder, args.limit)
+                summary, steps = train(args.program, config_of(args, job, **systems[system]), folder, LIMIT)
                 measured = [step["total"] for step in steps[int(len(steps) * WARM):]]
                 of_job[system].append({"step": statistics.median(measured), "peak": summary["peak_memory_bytes"]})
     return figures
@@ -125,14 +132,16 @@ class DyingRun:
     """A run whose ranks are killed and stopped at random. Over shm it has one host; otherwise one to three, with a
     launcher each, and hosts die, leave and come back too."""
 
-    def __init__(self, args, job, backend, folder, choice):
+    def __init__(self, args, job, backend, folder, choice, hosts=None):
         self.program, self.choice = args.program, choice
         self.runs = pathlib.Path(tempfile.mkdtemp(dir=folder))
         self.temporary = self.runs / "tmp"
         self.temporary.mkdir(mode=0o700)
         self.in_shm = set(os.listdir("/dev/shm"))
-        hosts = 1 if backend == "shm" else choice.randint(1, 3)
-        self.ranks = choice.randint(3, 5) if hosts == 1 else choice.randint(1, 2)
+        self.ranks = 4
+        if hosts is None:
+            hosts = 1 if backend == "shm" else choice.randint(1, 3)
+            self.ranks = choice.randint(3, 5) if hosts == 1 else choice.randint(1, 2)
         self.restarts = choice.randint(0, 1)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -269,7 +278,7 @@ def deaths_of(args, folder, hashes):
                 for _ in range(choice.randint(1, 3)):
                     time.sleep(choice.random() * 0.3)
                     hits.append(run.hit())
-                code, digest, left = run.end(args.limit)
+                code, digest, left = run.end(LIMIT)
                 of_job["runs"] += 1
                 for kind, pause in filter(None, hits):
                     if pause is not None:
@@ -280,6 +289,58 @@ def deaths_of(args, folder, hashes):
                                             "output": [line for _, line in run.lines if "ddprun: " in line][-30:]})
                     print(f"{job}, {backend}, run {number}: exit code {code}, {digest}, {left}", file=sys.stderr)
     return found
+
+
+def pause_of_ddprun(args, folder):
+    """Seconds from the death of a rank until the others have finished the next step, and the lost steps."""
+    run = DyingRun(args, "simplenet", "gloo", folder, random.Random(args.seed), hosts=1)
+    run.time_of(r"epoch 1 \[", 0)
+    time.sleep(0.3)
+    begin = time.monotonic()
+    os.kill(run.ranks_of(0)[1], signal.SIGKILL)
+    went_on = run.time_of("go on after step", begin)
+    end = went_on and run.time_of(r"epoch \d+ \[", went_on)
+    run.end(LIMIT)
+    if not end:
+        raise Failed("the training ended before the death: use more --steps")
+    return end - begin, 0
+
+
+def pause_of_torchrun(args, folder):
+    checkpoint = folder / "torchrun.pt"
+    checkpoint.unlink(missing_ok=True)
+    argv = [args.python, "-m", "torch.distributed.run", "--nproc-per-node=4", "--max-restarts=1",
+            "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", PEER, checkpoint]
+    # Of torch 2.11: with the agent's store, ranks that are started again find the addresses of the dead ones, and fail.
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",
+                                "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment) as job:
+        processes, killed, last, pause = [], 0, 0, None
+        for line in job.stdout:
+            kind, _, number = line.partition(" ")
+            if kind == "pid":
+                processes.append(int(number))
+            elif killed == 0:
+                last = int(number)
+                if last == 150:
+                    killed = time.monotonic()
+                    os.kill(processes[1], signal.SIGKILL)
+            elif len(processes) > 4:  # started again
+                pause = time.monotonic() - killed
+                break
+            else:
+                last = int(number)
+        job.terminate()
+    if pause is None:
+        raise Failed("torchrun has not gone on after the death of a rank")
+    return pause, last + 1 - int(number)
+
+
+def print_pauses(pauses):
+    for system, of_system in pauses.items():
+        seconds, lost = zip(*of_system)
+        print(f"{system}: {len(seconds)} deaths of a rank of four; seconds until the others have finished a step: median "
+              f"{statistics.median(seconds):.3f}, longest {max(seconds):.3f}; {statistics.median(lost):.0f} steps lost")
 
 
 def print_deaths(found):
@@ -315,6 +376,11 @@ def main(argv):
             hashes = hashes_of(args, folder)
             deaths = deaths_of(args, folder, hashes)
             costs = costs_of(args, folder) if args.rounds > 0 else {}
+            systems = {"ddprun": pause_of_ddprun, "torchrun": pause_of_torchrun}
+            pauses = {system: [] for system in systems} if args.python else {}
+            for order in turns(list(pauses), max(args.rounds, 1)):
+                for system in order:
+                    pauses[system].append(systems[system](args, folder))
         except Failed as error:
             print(f"elastic.py: {error}", file=sys.stderr)
             return error.code
@@ -325,9 +391,10 @@ def main(argv):
         print_deaths(deaths)
     if costs:
         print_costs(costs)
+    print_pauses(pauses)
     if args.json:
         document = {"ddprun_elastic": 1, "command": sys.argv, "settings": vars(args), "hashes": hashes,
-                    "deaths": deaths, "costs": costs}
+                    "deaths": deaths, "costs": costs, "pauses": pauses}
         pathlib.Path(args.json).write_text(json.dumps(document, indent=1) + "\n")
     return GATE if differ or any(of_job["wrong"] for of_job in deaths.values()) else 0
 
