@@ -35,18 +35,16 @@ std::size_t bytes_of(double mib) {
 }
 
 train::GradientSyncOptions sync_options(const DistributedDataParallelOptions& options, const Group& group) {
-  train::GradientSyncOptions made;
-  train::ReducerOptions& reducer = made.reducer;
-  reducer.bucket_bytes = bytes_of(options.bucket_cap_mb);
-  reducer.first_bucket_bytes = std::min(reducer.first_bucket_bytes, reducer.bucket_bytes);
-  reducer.find_unused_parameters = options.find_unused_parameters;
-  reducer.static_graph = options.static_graph;
-  reducer.gradient_as_bucket_view = options.gradient_as_bucket_view;
-  reducer.unused_advice = "set find_unused_parameters";
-  reducer.twice_advice = "set static_graph if the model uses activation checkpointing";
-  reducer.comm_thread = group.state().comm_thread;
-  made.broadcast_buffers = options.broadcast_buffers;
-  return made;
+  const std::size_t bytes = bytes_of(options.bucket_cap_mb);
+  return {.reducer = {.bucket_bytes = bytes,
+                      .first_bucket_bytes = std::min(train::ReducerOptions().first_bucket_bytes, bytes),
+                      .find_unused_parameters = options.find_unused_parameters,
+                      .static_graph = options.static_graph,
+                      .unused_advice = "set find_unused_parameters",
+                      .twice_advice = "set static_graph if the model uses activation checkpointing",
+                      .gradient_as_bucket_view = options.gradient_as_bucket_view,
+                      .comm_thread = group.state().comm_thread},
+          .broadcast_buffers = options.broadcast_buffers};
 }
 
 // A line per option.
@@ -101,19 +99,16 @@ train::ModelTensors same_on_all_ranks(train::ModelTensors model, const Distribut
 
 // Runs `end` at the end of the outermost backward that this thread is in; what it throws leaves backward(). Runs
 // `abandon`, which must not throw, if backward ends with an exception before.
-void at_end_of_backward(std::function<void()> end, std::function<void()> abandon);
-
-// Autograd's graph of one backward owns it. It dies with this backward, and thus inside of the outer one.
-struct AfterBackward {
-  ~AfterBackward() {
-    if (inside_another) at_end_of_backward(end, abandon);
-    if (!has_ended) abandon();
-  }
-  std::function<void()> end, abandon;
-  bool has_ended = false, inside_another = false;
-};
-
 void at_end_of_backward(std::function<void()> end, std::function<void()> abandon) {
+  // Autograd's graph of one backward owns it. It dies with this backward, and thus inside of the outer one.
+  struct AfterBackward {
+    ~AfterBackward() {
+      if (inside_another) at_end_of_backward(end, abandon);
+      if (!has_ended) abandon();
+    }
+    std::function<void()> end, abandon;
+    bool has_ended = false, inside_another = false;
+  };
   const auto after = std::make_shared<AfterBackward>();
   after->end = std::move(end);
   after->abandon = std::move(abandon);
@@ -170,12 +165,17 @@ class DistributedDataParallel::Impl {
     sync_.set_on_phase([this](Phase phase, int bucket) { progress(phase, bucket); });
     sync_.hooks().set_on_first([this] { begin_backward(); });
     if (options.virtual_ranks != 0) {
+      const bool synchronizes = ddp::are_synchronized(train::state(model), group);
+      if (synchronizes && !group.state().device.is_cpu()) {
+        throw Error(ExitCode::usage, "virtual_ranks: not possible with a SyncBatchNorm on a GPU");
+      }
       const elastic::VirtualRanksOptions virtual_ranks{
           .count = options.virtual_ranks,
           .find_unused_parameters = options.find_unused_parameters || options.static_graph,
           .own_buffers = !options.broadcast_buffers,
           .gpus = {group.state().device},
-          .in_program = true};
+          .in_program = true,
+          .gather_rows = synchronizes ? &group.state().gather_rows : nullptr};
       virtual_.emplace(model, sync_, group.state().ranks, virtual_ranks);
       virtual_->seed(at::detail::getDefaultCPUGenerator().current_seed());
     }
@@ -305,11 +305,17 @@ void DistributedDataParallel::for_each_virtual_rank(const std::function<void(int
   impl.step_ = impl.virtual_->steps() + 1;
   bool& in_virtual_rank = impl.group_.state().in_virtual_rank;
   const auto after = c10::make_scope_exit([&] { in_virtual_rank = false; });
-  impl.virtual_->run([&](int rank) {
+  const auto end = [&] {
+    in_virtual_rank = false;
+    impl.watch_.require_unchanged();
+    impl.end_backward();
+  };
+  const auto run = [&](int rank) {
     impl.progress(Phase::forward);
     in_virtual_rank = true;
     step(rank);
-  });
+  };
+  impl.virtual_->run(run, end);
   impl.progress(Phase::optimizer);
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <vector>
 
 #include "comm/group.hpp"
 #include "ddprun/comm_hooks.hpp"
@@ -21,8 +23,8 @@ struct Group::State : std::enable_shared_from_this<Group::State> {
   const comm::Group& idle_ranks() const {
     if (in_virtual_rank) {
       throw Error(ExitCode::usage,
-                  "a collective within for_each_virtual_rank(), such as that of a SyncBatchNorm: the ranks have "
-                  "different numbers of virtual ranks, and would not all call it");
+                  "a collective within for_each_virtual_rank(): the ranks have different numbers of virtual ranks, and "
+                  "would not all call it; convert_sync_batchnorm() comes before DistributedDataParallel()");
     }
     comm_thread->drain();
     return ranks;
@@ -38,7 +40,9 @@ struct Group::State : std::enable_shared_from_this<Group::State> {
   std::size_t bytes = 0;
   bool is_joining = false;       // as Group::is_joining()
   bool in_virtual_rank = false;  // within for_each_virtual_rank()
-  int64_t bucket = -1;           // Collective::bucket of the next collectives: set while a hook runs
+  // In a step of virtual ranks: the rows of all virtual ranks, for a synchronized BatchNorm (elastic/lockstep.hpp).
+  std::function<torch::Tensor(const torch::Tensor& row)> gather_rows;
+  int64_t bucket = -1;  // Collective::bucket of the next collectives: set while a hook runs
 };
 
 namespace ddp {
@@ -46,8 +50,9 @@ namespace ddp {
 // `group` has the backend of `sync`, which uses the hook from its next step on. Call it on all ranks.
 void register_comm_hook(train::GradientSync& sync, const Group& group, CommHook hook);
 
-// Its tensors are on this device. `ranks` has a backend.
-Group group_of(comm::Group ranks, torch::Device device);
+// Whether convert_sync_batchnorm() has converted a module of these parameters and buffers. Throws Error(usage) if it
+// was to another group.
+bool are_synchronized(const std::vector<train::NamedTensor>& tensors, const Group& group);
 
 }  // namespace ddp
 }  // namespace ddprun

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ddp/batch_norm_math.hpp"
+#include "ddp/group_state.hpp"
 #include "ddprun/error.hpp"
 
 // LibTorch's BatchNorm::forward is not virtual, so that no other module can take its place. But it ends in the operator
@@ -30,10 +31,14 @@ struct Conversion : torch::CustomClassHolder {
   std::string name;
   std::weak_ptr<torch::nn::Module> module;
   std::weak_ptr<Group::State> state;
+  int size = 1;  // of the group
 
+  // With one rank, a module stays ordinary, unless there are virtual ranks.
   bool applies() const {
     const auto alive = module.lock();
-    return alive != nullptr && alive->is_training();
+    if (alive == nullptr || !alive->is_training()) return false;
+    const auto ranks = state.lock();
+    return size > 1 || (ranks != nullptr && (ranks->gather_rows || ranks->in_virtual_rank));
   }
 
   Group group() const {
@@ -54,7 +59,7 @@ class Registry {
     std::erase_if(known_, [](const auto& item) { return item.second.tensor.expired(); });
     const auto set_one = [&](const Tensor& tensor) {
       known_.erase(tensor.unsafeGetTensorImpl());
-      if (conversion) known_.emplace(tensor.unsafeGetTensorImpl(), Known{Weak(tensor.getIntrusivePtr()), conversion});
+      known_.emplace(tensor.unsafeGetTensorImpl(), Known{Weak(tensor.getIntrusivePtr()), conversion});
     };
     for (const Tensor& tensor : module.parameters(false)) set_one(tensor);
     for (const Tensor& tensor : module.buffers(false)) set_one(tensor);
@@ -82,10 +87,16 @@ Registry& registry() {
   return registry;
 }
 
+// The row of each rank, or of each virtual rank.
+Tensor gather_rows(const Tensor& row, const Group& group) {
+  const auto& of_virtual_ranks = group.state().gather_rows;
+  return of_virtual_ranks ? of_virtual_ranks(row) : torch::stack(group.all_gather(row));
+}
+
 // The statistics of all ranks' batches, equal bit for bit on all ranks.
 ddp::BatchStatistics gather(const ddp::BatchStatistics& mine, const Group& group) {
   const int64_t channels = mine.mean.numel();
-  const auto all = torch::stack(group.all_gather(torch::cat({mine.count.view(1), mine.mean, mine.squares})));
+  const Tensor all = gather_rows(torch::cat({mine.count.view(1), mine.mean, mine.squares}), group);
   const Tensor count = all.narrow(1, 0, 1), mean = all.narrow(1, 1, channels);
   ddp::BatchStatistics whole;
   whole.count = count.sum();
@@ -123,8 +134,13 @@ struct SyncBatchNorm : torch::autograd::Function<SyncBatchNorm> {
     Tensor of_input;
     if (context->needs_input_grad(0)) {
       const auto capsule = context->saved_data["conversion"].toCapsule();
-      const Tensor whole = torch::cat({sums.gradient, sums.product}).to(torch::kFloat64);
-      static_cast<const Conversion&>(*capsule).group().allreduce(whole);
+      const Group group = static_cast<const Conversion&>(*capsule).group();
+      Tensor whole = torch::cat({sums.gradient, sums.product}).to(torch::kFloat64);
+      if (group.state().gather_rows) {
+        whole = gather_rows(whole, group).sum(0);
+      } else {
+        group.allreduce(whole);
+      }
       of_input = ddp::input_gradient(step, weight, whole, saved[4]);
     }
     const bool has_bias = context->saved_data["has_bias"].toBool();
@@ -179,18 +195,30 @@ int64_t convert_sync_batchnorm(torch::nn::Module& module, const Group& group) {
     }
     norms.emplace_back(name, item.value());
   }
+  register_kernel();
   for (const auto& [name, norm] : norms) {
-    ConversionPtr conversion;
-    if (group.size() > 1) {
-      register_kernel();
-      conversion = c10::make_intrusive<Conversion>();
-      conversion->name = name;
-      conversion->module = norm;
-      conversion->state = group.weak_state();
-    }
+    const auto conversion = c10::make_intrusive<Conversion>();
+    conversion->name = name;
+    conversion->module = norm;
+    conversion->state = group.weak_state();
+    conversion->size = group.size();
     registry().set(*norm, conversion);
   }
   return static_cast<int64_t>(norms.size());
+}
+
+bool ddp::are_synchronized(const std::vector<train::NamedTensor>& tensors, const Group& group) {
+  bool any = false;
+  for (const train::NamedTensor& item : tensors) {
+    const ConversionPtr conversion = registry().find(item.tensor);
+    if (!conversion) continue;
+    any = true;
+    if (conversion->state.lock().get() == &group.state()) continue;
+    throw Error(ExitCode::usage, conversion->name +
+                                     " is synchronized over another group than that of DistributedDataParallel, which "
+                                     "is not possible with virtual_ranks");
+  }
+  return any;
 }
 
 }  // namespace ddprun

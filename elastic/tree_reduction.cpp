@@ -46,7 +46,10 @@ Exchange exchange_like(const torch::Tensor& tensor, int size) {
 TreeReduction::TreeReduction(train::GradientSync& sync, comm::Group ranks, int virtual_ranks,
                              std::optional<torch::ScalarType> wire)
     : sync_(sync), ranks_(ranks), share_(share_of(ranks.rank(), ranks.size(), virtual_ranks)), wire_(wire) {
-  if (ranks.size() > 2 && !ranks.backend().capabilities().exchange) {
+  for (const train::NamedTensor& parameter : sync.parameters()) {
+    const torch::NoGradGuard no_grad;
+    const torch::Tensor real = as_real(parameter.tensor);
+    if (ranks.backend().capabilities().exchange || is_added_by_backend(torch::empty({0}, wire_type(real)))) continue;
     throw Error(ExitCode::plugin, "backend \"" + ranks.backend().name() +
                                       "\" has no exchange, which virtual ranks need; use gloo, shm, ucx or nccl");
   }
@@ -89,7 +92,8 @@ void TreeReduction::end_part(int part, bool may_lack) {
   sums_.push({share_.first + part, 1}, std::move(gradients), [](Tensors& left, Tensors& right) {
     for (std::size_t i = 0; i < left.size(); ++i) {
       // Two gradients may share memory.
-      const bool is_own = left[i].use_count() == 1 && left[i].storage().use_count() == 1;
+      const bool is_dense = left[i].layout() == torch::kStrided;  // another layout is an error, later
+      const bool is_own = is_dense && left[i].use_count() == 1 && left[i].storage().use_count() == 1;
       left[i] = is_own ? left[i].add_(right[i]) : left[i].add(right[i]);
       right[i].reset();
     }
@@ -134,7 +138,7 @@ void TreeReduction::prepare(const train::Bucket& bucket, std::size_t index) {
 }
 
 bool TreeReduction::is_added_by_backend(const torch::Tensor& flat) const {
-  if (ranks_.size() == 2) return true;  // a sum of two has one order
+  if (ranks_.size() <= 2) return true;  // a sum of two has one order
   return std::has_single_bit(static_cast<unsigned>(ranks_.size())) &&
          ranks_.backend().capabilities().has_canonical_order(train::dtype_of(flat));
 }

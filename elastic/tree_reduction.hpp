@@ -17,23 +17,23 @@ namespace ddprun::elastic {
 // gradients of the parts are added pairwise, as soon as two neighbours are complete. Over the ranks, each rank adds one
 // segment of every bucket, and sends the result to all: a reduce-scatter and an allgather, both by
 // CommBackend::exchange. If the number of ranks is a power of two, a rank sends as many bytes as in a ring. Otherwise
-// its share has several nodes, and it sends each of them in the first half. Two ranks call allreduce, because a sum of
-// two has one order. So do 4, 8, ... ranks whose backend adds in this order (Capabilities::has_canonical_order).
+// its share has several nodes, and it sends each of them in the reduce-scatter. Two ranks call allreduce, because a sum
+// of two has one order. So do 4, 8, ... ranks whose backend adds in this order (Capabilities::has_canonical_order).
 //
 // Replaces the allreduce of `sync` from the next step on. The gradients become sums over the virtual ranks, not
 // averages: the caller divides each loss by their number. The training thread calls all functions.
 class TreeReduction {
  public:
-  // All ranks pass the same `virtual_ranks`. wire: the dtype in which gradients of more than two bytes are sent and
-  // added; none: their own. Throws Error(plugin) if there are more than two ranks and the backend has no exchange. It
-  // must outlive the steps of `sync`.
+  // All ranks pass the same `virtual_ranks`. wire: the dtype in which gradients of more than two bytes per element are
+  // sent and added; none: their own. Throws Error(plugin) if the backend has no exchange and would add in another
+  // order. It must outlive the steps of `sync`.
   TreeReduction(train::GradientSync& sync, comm::Group ranks, int virtual_ranks,
                 std::optional<torch::ScalarType> wire = std::nullopt);
 
   const Range& share() const { return share_; }
-  // After the last backward of each part but the last one, with its number within the share, and with the gradients
-  // held back (GradientSync::hold). Takes the gradients of the parameters. A missing one counts as zero, or without
-  // may_lack is an Error(failure).
+  // Ends a part: call it after the part's last backward, whose gradients were held back (GradientHooks::hold), but not
+  // for the last part of the share. part: its index in the share, from 0. Moves the gradients out of the parameters.
+  // may_lack: a missing one counts as zero; otherwise it is an Error(failure).
   void end_part(int part, bool may_lack);
   // After GradientSync::finalize.
   void end_step() { sums_.clear(); }

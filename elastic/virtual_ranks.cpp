@@ -10,27 +10,11 @@
 
 #include "base/sha256.hpp"
 #include "ddprun/error.hpp"
-#include "ddprun/plugin/detail/mix.hpp"
 #include "train/tensor/tensor_buffer.hpp"
 #include "train/tensor/weights.hpp"
 
 namespace ddprun::elastic {
 namespace {
-
-std::vector<torch::Tensor> copies_of(const std::vector<torch::Tensor>& tensors) {
-  std::vector<torch::Tensor> copies;
-  for (const torch::Tensor& tensor : tensors) copies.push_back(tensor.clone());
-  return copies;
-}
-
-void copy(const std::vector<torch::Tensor>& to, const std::vector<torch::Tensor>& from) {
-  if (to.size() != from.size()) {
-    throw Error(ExitCode::usage,
-                "strategy.virtual_ranks: the model has registered a buffer during a step; register all "
-                "buffers when the model is made");
-  }
-  if (!to.empty()) at::_foreach_copy_(to, from);
-}
 
 // In the order of their names: each name, then the bytes.
 std::string sha256_of(std::vector<train::NamedTensor> tensors) {
@@ -57,176 +41,7 @@ const VirtualRanksOptions& checked(const VirtualRanksOptions& options, int ranks
                                    std::to_string(ranks));
 }
 
-class VirtualStrategy final : public train::Strategy {
- public:
-  VirtualStrategy(Model& model, std::unique_ptr<train::Strategy> ddp, TreeReduction& reduction, PartStates& states,
-                  const VirtualRanksOptions& options)
-      : Strategy(model),
-        ddp_(std::move(ddp)),
-        reduction_(reduction),
-        states_(states),
-        options_(options),
-        is_compared_(options.is_checked) {}
-
-  void prepare() override {
-    ddp_->attach(monitor());
-    ddp_->prepare();
-    states_.seed(options_.seed);
-    if (options_.survives) states_.keep();
-  }
-  void synchronize_buffers() override {
-    if (!options_.survives) ddp_->synchronize_buffers();
-  }
-  void in_part(int part, const std::function<void()>& body) override {
-    if (model_.module().is_training() && !is_compared_) is_compared_ = require_same_again(body);
-    is_last_ = part + 1 == reduction_.share().count;
-    is_empty_ = false;
-    states_.run(part, body, monitor().step);
-    if (!is_last_ && model_.module().is_training())
-      reduction_.end_part(part, is_empty_ || options_.find_unused_parameters);
-  }
-  void begin_micro_batch(bool last) override { ddp_->begin_micro_batch(last && !is_trial_); }
-  // A sum of V gradients of losses divided by V, a power of two: this rounds nothing but subnormal numbers.
-  void backward(const torch::Tensor& loss) override { loss.backward(torch::full_like(loss, 1.0 / options_.count)); }
-  void skip_backward() override {
-    is_empty_ = true;
-    if (is_last_ && !is_trial_) ddp_->skip_backward();
-  }
-  void finish_gradients() override {
-    ddp_->finish_gradients();
-    reduction_.end_step();
-    if (options_.survives) ddp_->synchronize_buffers();
-  }
-  void after_step(int64_t step) override {
-    if (options_.survives) states_.keep();
-    ddp_->after_step(step);
-  }
-  void summarize(const record::RunTotals& totals, int64_t steps, record::Summary& summary) override {
-    ddp_->summarize(totals, steps, summary);
-    summary.virtual_ranks = options_.count;
-    if (reduction_.share().first == 0) summary.weights_sha256 = sha256_of(train::state(model_.module()));
-  }
-
- private:
-  // Computes the first part of the first step twice. What a model keeps elsewhere than in buffers, and random numbers
-  // that are not Torch's, would not belong to a virtual rank; they change the gradients. Returns whether there were
-  // any.
-  bool require_same_again(const std::function<void()>& body) {
-    const auto parameters = train::trainable_parameters(model_.module());
-    std::vector<std::vector<uint64_t>> hashes(2);
-    is_trial_ = true;
-    for (auto& of_trial : hashes) {
-      states_.run_and_undo(body, monitor().step);
-      for (const train::NamedTensor& parameter : parameters) {
-        torch::Tensor& gradient = parameter.tensor.mutable_grad();
-        const bool is_dense = gradient.defined() && gradient.layout() == torch::kStrided;
-        of_trial.push_back(is_dense ? train::hash_of(gradient) : 0);
-        gradient.reset();
-      }
-    }
-    is_trial_ = false;
-    const auto differs = std::ranges::mismatch(hashes[0], hashes[1]).in1 - hashes[0].begin();
-    if (static_cast<std::size_t>(differs) == parameters.size()) return std::ranges::any_of(hashes[0], std::identity());
-    throw Error(
-        ExitCode::usage,
-        "strategy.virtual_ranks: the gradient of " + parameters[static_cast<std::size_t>(differs)].name +
-            " changed when the same samples were computed twice: the model keeps a state outside its buffers, or "
-            "draws random numbers that are not Torch's, or a kernel adds in a varying order (then set "
-            "train.deterministic = true)");
-  }
-
-  const std::unique_ptr<train::Strategy> ddp_;
-  TreeReduction& reduction_;
-  PartStates& states_;
-  const VirtualRanksOptions& options_;
-  bool is_last_ = true, is_empty_ = false, is_compared_, is_trial_ = false;
-};
-
 }  // namespace
-
-PartStates::PartStates(train::ModelTensors model, Range share, const VirtualRanksOptions& options)
-    : model_(std::move(model)), share_(share), own_buffers_(options.own_buffers), seeds_steps_(options.survives) {
-  generators_.push_back(at::detail::getDefaultCPUGenerator());
-  for (const torch::Device gpu : options.gpus) {
-    if (!gpu.is_cpu()) generators_.push_back(torch::globalContext().defaultGenerator(gpu));
-  }
-  if (share.count > 1 || options.survives || options.in_program) states_.resize(static_cast<std::size_t>(share.count));
-}
-
-void PartStates::seed(uint64_t seed) {
-  seed_ = seed;
-  for (int part = 0; part < share_.count; ++part) {
-    torch::manual_seed(seed + static_cast<uint64_t>(share_.first + part));
-    if (!states_.empty()) end(part);
-  }
-}
-
-void PartStates::apart(const std::function<void()>& body) {
-  const auto after = c10::make_scope_exit([this, before = random()] { set_random(before); });
-  body();
-}
-
-void PartStates::run_and_undo(const std::function<void()>& body, int64_t step) {
-  if (!states_.empty()) begin(0, step);
-  const std::vector<torch::Tensor> random_before = random(), buffers_before = copies_of(buffers());
-  body();
-  const torch::NoGradGuard no_grad;
-  set_random(random_before);
-  copy(buffers(), buffers_before);
-}
-
-void PartStates::run(int part, const std::function<void()>& body, int64_t step) {
-  if (states_.empty()) return body();
-  begin(part, step);
-  body();
-  end(part);
-}
-
-void PartStates::begin(int part, int64_t step) {
-  const torch::NoGradGuard no_grad;
-  const State& state = states_[static_cast<std::size_t>(part)];
-  if (seeds_steps_) {
-    torch::manual_seed(mix(seed_ ^ mix(static_cast<uint64_t>(step) ^ mix(static_cast<uint64_t>(share_.first + part)))));
-  } else {
-    set_random(state.random);
-  }
-  if (own_buffers_) return copy(buffers(), state.buffers);
-  if (part > 0) return copy(buffers(), before_);
-  before_ = copies_of(buffers());
-}
-
-void PartStates::end(int part) {
-  const torch::NoGradGuard no_grad;
-  State& state = states_[static_cast<std::size_t>(part)];
-  state.random = random();
-  if (own_buffers_) state.buffers = copies_of(buffers());
-  if (part == 0) first_ = copies_of(buffers());
-  if (part + 1 == share_.count) copy(buffers(), first_);  // those that a checkpoint has
-}
-
-void PartStates::keep() {
-  kept_ = copies_of(buffers());
-}
-
-void PartStates::roll_back() {
-  if (!kept_.empty()) copy(buffers(), kept_);
-}
-
-std::vector<torch::Tensor> PartStates::random() const {
-  std::vector<torch::Tensor> states;
-  for (const at::Generator& generator : generators_) states.push_back(generator.get_state());
-  return states;
-}
-
-void PartStates::set_random(const std::vector<torch::Tensor>& states) {
-  for (std::size_t i = 0; i < generators_.size(); ++i) generators_[i].set_state(states[i]);
-}
-
-std::vector<torch::Tensor> PartStates::buffers() const {
-  std::vector<torch::Tensor> tensors;
-  for (const train::NamedTensor& buffer : model_.buffers()) tensors.push_back(buffer.tensor.variable_data());
-  return tensors;
-}
 
 void require_same_samples(const Dataset& dataset) {
   const std::size_t inputs = dataset.input().bytes(), targets = dataset.target().bytes();
@@ -246,12 +61,102 @@ void require_same_samples(const Dataset& dataset) {
   }
 }
 
+class VirtualRanks::Strategy final : public train::Strategy {
+ public:
+  Strategy(Model& model, std::unique_ptr<train::Strategy> ddp, VirtualRanks& of)
+      : train::Strategy(model),
+        ddp_(std::move(ddp)),
+        of_(of),
+        options_(of.options_),
+        is_compared_(options_.is_checked) {}
+
+  void prepare() override {
+    ddp_->attach(monitor());
+    ddp_->prepare();
+    of_.states_.seed(options_.seed);
+    if (options_.survives) of_.states_.keep();
+  }
+  void synchronize_buffers() override {
+    if (!options_.survives) ddp_->synchronize_buffers();
+  }
+  void in_parts(int count, const std::function<void(int part)>& body) override {
+    const bool trains = model_.module().is_training();
+    if (trains && !is_compared_) is_compared_ = require_same_again([&] { body(0); });
+    if (trains && options_.gather_rows != nullptr) return of_.run_in_turns(body, monitor().step);
+    for (int part = 0; part < count; ++part) {
+      of_.is_last_ = part + 1 == count;
+      is_empty_ = false;
+      of_.states_.run(
+          part, [&] { body(part); }, monitor().step);
+      if (trains && !of_.is_last_) of_.reduction_.end_part(part, is_empty_ || options_.find_unused_parameters);
+    }
+  }
+  void begin_micro_batch(bool last) override {
+    ddp_->begin_micro_batch(last && !is_trial_ && options_.gather_rows == nullptr);
+  }
+  // A sum of V gradients of losses divided by V, a power of two: this rounds nothing but subnormal numbers.
+  void backward(const torch::Tensor& loss) override { loss.backward(torch::full_like(loss, 1.0 / options_.count)); }
+  void skip_backward() override {
+    is_empty_ = true;
+    if (of_.is_last_ && !is_trial_) ddp_->skip_backward();
+  }
+  void finish_gradients() override {
+    ddp_->finish_gradients();
+    of_.reduction_.end_step();
+    if (options_.survives) ddp_->synchronize_buffers();
+  }
+  void after_step(int64_t step) override {
+    if (options_.survives) of_.states_.keep();
+    ddp_->after_step(step);
+  }
+  void summarize(const record::RunTotals& totals, int64_t steps, record::Summary& summary) override {
+    ddp_->summarize(totals, steps, summary);
+    summary.virtual_ranks = options_.count;
+    if (of_.reduction_.share().first == 0) summary.weights_sha256 = sha256_of(train::state(model_.module()));
+  }
+
+ private:
+  // Computes the first part of the first step twice. What a model keeps elsewhere than in buffers, and random numbers
+  // that are not Torch's, would not belong to a virtual rank; they change the gradients. Returns whether there were
+  // any.
+  bool require_same_again(const std::function<void()>& body) {
+    const auto parameters = train::trainable_parameters(model_.module());
+    std::vector<std::vector<uint64_t>> hashes(2);
+    is_trial_ = true;
+    for (auto& of_trial : hashes) {
+      of_.states_.run_and_undo(body, monitor().step);
+      for (const train::NamedTensor& parameter : parameters) {
+        torch::Tensor& gradient = parameter.tensor.mutable_grad();
+        const bool is_dense = gradient.defined() && gradient.layout() == torch::kStrided;
+        of_trial.push_back(is_dense ? train::hash_of(gradient) : 0);
+        gradient.reset();
+      }
+    }
+    is_trial_ = false;
+    const auto differs = std::ranges::mismatch(hashes[0], hashes[1]).in1 - hashes[0].begin();
+    if (static_cast<std::size_t>(differs) == parameters.size()) return std::ranges::any_of(hashes[0], std::identity());
+    throw Error(
+        ExitCode::usage,
+        "strategy.virtual_ranks: the gradient of " + parameters[static_cast<std::size_t>(differs)].name +
+            " changed when the same samples were computed twice: the model keeps a state outside its buffers, or "
+            "draws random numbers that are not Torch's, or a kernel adds in a varying order (then set "
+            "train.deterministic = true)");
+  }
+
+  const std::unique_ptr<train::Strategy> ddp_;
+  VirtualRanks& of_;
+  const VirtualRanksOptions& options_;
+  bool is_empty_ = false, is_compared_, is_trial_ = false;
+};
+
 VirtualRanks::VirtualRanks(train::ModelTensors model, train::GradientSync& sync, comm::Group ranks,
                            const VirtualRanksOptions& options)
     : options_(checked(options, ranks.size())),
+      ranks_(ranks),
       sync_(sync),
       reduction_(sync, ranks, options.count, wire_of(options.compression)),
-      states_(std::move(model), reduction_.share(), options) {}
+      states_(std::move(model), reduction_.share(), options),
+      lockstep_([this](const torch::Tensor& rows) { return exchange(rows); }) {}
 
 void VirtualRanks::survive(int64_t step) {
   steps_ = step;
@@ -259,7 +164,7 @@ void VirtualRanks::survive(int64_t step) {
   states_.keep();
 }
 
-void VirtualRanks::run(const std::function<void(int rank)>& step) {
+void VirtualRanks::run(const std::function<void(int rank)>& step, const std::function<void()>& end) {
   if (sync_.hooks().hold(true)) throw Error(ExitCode::usage, "for_each_virtual_rank: not within no_sync()");
   for (const train::NamedTensor& parameter : sync_.parameters()) parameter.tensor.mutable_grad().reset();
   const Range share = reduction_.share();
@@ -269,17 +174,81 @@ void VirtualRanks::run(const std::function<void(int rank)>& step) {
     reduction_.end_step();
   });
   states_.apart([&] {
+    const auto body = [&](int part) { step(share.first + part); };
+    if (options_.gather_rows != nullptr) return run_in_turns(body, steps_);
     for (int part = 0; part < share.count; ++part) {
       is_last_ = part + 1 == share.count;
       sync_.hooks().hold(!is_last_);
       states_.run(
-          part, [&] { step(share.first + part); }, steps_);
+          part, [&] { body(part); }, steps_);
       if (!is_last_) reduction_.end_part(part, options_.find_unused_parameters);
     }
   });
+  if (options_.gather_rows != nullptr) {
+    is_last_ = true;
+    end();
+  }
   if (is_last_) throw Error(ExitCode::failure, "for_each_virtual_rank: the last step has not called backward()");
   sync_.broadcast_buffers();
   ++steps_;
+}
+
+void VirtualRanks::run_in_turns(const std::function<void(int part)>& body, int64_t step) {
+  const std::vector<train::NamedTensor>& parameters = sync_.parameters();
+  const int parts = reduction_.share().count;
+  std::vector<std::vector<torch::Tensor>> gradients(static_cast<std::size_t>(parts),
+                                                    std::vector<torch::Tensor>(parameters.size()));
+  const auto swap_gradients = [&](int part) {
+    std::vector<torch::Tensor>& of_part = gradients[static_cast<std::size_t>(part)];
+    for (std::size_t i = 0; i < parameters.size(); ++i) std::swap(parameters[i].tensor.mutable_grad(), of_part[i]);
+  };
+  const auto after = c10::make_scope_exit([this] { *options_.gather_rows = nullptr; });
+  *options_.gather_rows = [this](const torch::Tensor& row) { return lockstep_.gather(row); };
+  lockstep_.run(
+      parts, body,
+      [&](int part, bool is_first) {
+        states_.enter(part, is_first, step);
+        swap_gradients(part);
+      },
+      [&](int part, bool is_last) {
+        states_.leave(part, is_last);
+        swap_gradients(part);
+      });
+  std::vector<bool> is_used;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    is_used.push_back(std::ranges::any_of(gradients, [&](const auto& of_part) { return of_part[i].defined(); }));
+  }
+  if (std::ranges::none_of(is_used, std::identity())) {
+    throw Error(ExitCode::failure, "no virtual rank of this rank has called backward()");
+  }
+  for (int part = 0; part < parts; ++part) {
+    swap_gradients(part);
+    if (part + 1 < parts) reduction_.end_part(part, options_.find_unused_parameters);
+  }
+  sync_.hooks().reset();  // they have held back the gradients of all parts
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    torch::Tensor& gradient = parameters[i].tensor.mutable_grad();
+    if (is_used[i] && !gradient.defined() && options_.find_unused_parameters) {
+      gradient = torch::zeros_like(parameters[i].tensor);
+    }
+    if (gradient.defined()) sync_.reducer().add(i);
+  }
+}
+
+// The ranks have different numbers of virtual ranks: all send as many rows as the one that has most.
+torch::Tensor VirtualRanks::exchange(const torch::Tensor& rows) const {
+  std::vector<int64_t> shape = rows.sizes().vec();
+  shape[0] = share_of(0, ranks_.size(), options_.count).count;
+  const torch::Tensor mine = torch::zeros(shape, rows.options());
+  mine.narrow(0, 0, rows.size(0)).copy_(rows);
+  shape.insert(shape.begin(), ranks_.size());
+  const torch::Tensor all = torch::empty(shape, rows.options());
+  ranks_.backend().allgather(train::from_to(mine, all)).wait(ranks_.timeout());
+  std::vector<torch::Tensor> of_ranks;
+  for (int rank = 0; rank < ranks_.size(); ++rank) {
+    of_ranks.push_back(all[rank].narrow(0, 0, share_of(rank, ranks_.size(), options_.count).count));
+  }
+  return torch::cat(of_ranks);
 }
 
 void VirtualRanks::finalize() {
@@ -298,7 +267,7 @@ void VirtualRanks::finalize() {
 }
 
 std::unique_ptr<train::Strategy> VirtualRanks::strategy(Model& model, std::unique_ptr<train::Strategy> ddp) {
-  return std::make_unique<VirtualStrategy>(model, std::move(ddp), reduction_, states_, options_);
+  return std::make_unique<Strategy>(model, std::move(ddp), *this);
 }
 
 }  // namespace ddprun::elastic

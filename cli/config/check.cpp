@@ -96,9 +96,8 @@ struct Check {
            "is less than the number of ranks, " + std::to_string(all_ranks) + "; use at least as many, or fewer ranks");
     refuse(e.data.balance_steps > 0, {key, "data.balance_steps"},
            "gives each virtual rank its own samples, and data.balance_steps moves samples; leave it out");
-    refuse(e.model.sync_batch_norm, {key, "model.sync_batch_norm"},
-           "computes virtual ranks one after the other, and SyncBatchNorm needs all at once; leave out "
-           "model.sync_batch_norm");
+    refuse(e.model.sync_batch_norm && e.launch.device == "cuda", {key, "model.sync_batch_norm"},
+           "is possible with SyncBatchNorm on CPUs only; leave out model.sync_batch_norm");
     refuse(e.comm.stage_through_host && e.launch.device == "cuda", {key, "comm.stage_through_host"},
            "sends the memory of GPUs directly; leave out comm.stage_through_host");
   }

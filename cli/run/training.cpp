@@ -108,13 +108,11 @@ train::OptimizerOptions optimizer_options(const config::Experiment::Optimizer& c
 
 train::StepOptions step_options(const config::Loaded& loaded, int world, int64_t steps_per_epoch) {
   const auto& train = loaded.experiment.train;
-  train::StepOptions options;
-  options.accumulate = train.accumulate;
-  options.clip_norm = train.clip_norm;
-  options.amp = train::amp_of(train.amp);
-  options.channels_last = train.channels_last;
-  options.schedule = schedule_of(loaded, world, steps_per_epoch);
-  return options;
+  return {.accumulate = train.accumulate,
+          .clip_norm = train.clip_norm,
+          .amp = train::amp_of(train.amp),
+          .channels_last = train.channels_last,
+          .schedule = schedule_of(loaded, world, steps_per_epoch)};
 }
 
 std::vector<int64_t> steps_to_trace(const config::Loaded& loaded, int64_t steps_per_epoch) {
@@ -163,14 +161,17 @@ std::unique_ptr<elastic::VirtualRanks> make_virtual_ranks(const Assembly& assemb
                                                           const elastic::Survivor* survivor) {
   const auto& strategy = assembly.experiment().strategy;
   if (!has_virtual_ranks(assembly.experiment())) return nullptr;
-  elastic::VirtualRanksOptions options{.count = static_cast<int>(strategy.virtual_ranks),
-                                       .seed = static_cast<uint64_t>(assembly.experiment().experiment.seed),
-                                       .find_unused_parameters = strategy.find_unused_parameters,
-                                       .own_buffers = !strategy.broadcast_buffers,
-                                       .gpus = assembly.devices,
-                                       .compression = strategy.compression,
-                                       .survives = survivor != nullptr,
-                                       .is_checked = survivor != nullptr && survivor->members().changes() > 0};
+  const bool synchronizes = ddp::are_synchronized(train::state(assembly.model->module()), *connections.tensors);
+  elastic::VirtualRanksOptions options{
+      .count = static_cast<int>(strategy.virtual_ranks),
+      .seed = static_cast<uint64_t>(assembly.experiment().experiment.seed),
+      .find_unused_parameters = strategy.find_unused_parameters,
+      .own_buffers = !strategy.broadcast_buffers,
+      .gpus = assembly.devices,
+      .compression = strategy.compression,
+      .survives = survivor != nullptr,
+      .gather_rows = synchronizes ? &connections.tensors->state().gather_rows : nullptr,
+      .is_checked = survivor != nullptr && survivor->members().changes() > 0};
   if (!options.is_checked) {
     comm::with_heartbeat(connections.ranks, "loading the first samples", [&] {
       config::at_key(assembly.loaded.sources, "data.name",

@@ -17,6 +17,13 @@ TEST_CASE("four virtual ranks have the same bits on one rank, two, three and fou
   CHECK(hash_of(2, "virtual", "shm") == expected);
 }
 
+TEST_CASE("and with a synchronized BatchNorm, also on one rank") {
+  const std::string expected = hash_of(4, "virtual_synchronized", "gloo");
+  for (const int ranks : {1, 2, 3}) CHECK(hash_of(ranks, "virtual_synchronized", "shm") == expected);
+  CHECK(hash_of(1, "virtual", "shm") != expected);
+  for (const int ranks : {1, 3}) CHECK(hash_of(ranks, "virtual_two", "shm") == expected);
+}
+
 TEST_CASE("virtual ranks that keep buffers of their own have the same bits on one rank and three") {
   CHECK(hash_of(3, "virtual_own_buffers", "shm") == hash_of(1, "virtual_own_buffers", "shm"));
 }
@@ -33,8 +40,11 @@ TEST_CASE("what cannot be done with virtual ranks has one clear error") {
                           "join: not with virtual_ranks",
                           "for_each_virtual_rank: the last step has not called backward()",
                           outside,
-                          "a collective within for_each_virtual_rank(), such as that of a SyncBatchNorm: the ranks "
-                          "have different numbers of virtual ranks, and would not all call it",
+                          "a collective within for_each_virtual_rank(): the ranks have different numbers of virtual "
+                          "ranks, and would not all call it; convert_sync_batchnorm() comes before "
+                          "DistributedDataParallel()",
+                          "\"norm\" is synchronized over another group than that of DistributedDataParallel, which is "
+                          "not possible with virtual_ranks",
                           "for_each_virtual_rank: not within no_sync()"};
   for (const std::string& line : expected) {
     CHECK_MESSAGE(std::count(lines.begin(), lines.end(), line) == 2, line);

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <optional>
 #include <sstream>
 #include <string_view>
 #include <thread>
@@ -10,6 +11,7 @@
 #include "ddp/program.hpp"
 #include "ddprun/comm_hooks.hpp"
 #include "ddprun/error.hpp"
+#include "ddprun/sync_batch_norm.hpp"
 #include "ddprun/zero.hpp"
 
 namespace program {
@@ -53,8 +55,9 @@ struct Training {
   std::unique_ptr<torch::optim::SGD> sgd;
 };
 
-void train(const ddprun::Group& group, bool broadcast_buffers) {
+void train(const ddprun::Group& group, bool broadcast_buffers, bool synchronizes = false) {
   Training training;
+  if (synchronizes) ddprun::convert_sync_batchnorm(*training.net, group);
   ddprun::DistributedDataParallel ddp(*training.net, group,
                                       {.broadcast_buffers = broadcast_buffers, .virtual_ranks = kVirtualRanks});
   for (int step = 0; step < 10; ++step) {
@@ -63,6 +66,23 @@ void train(const ddprun::Group& group, bool broadcast_buffers) {
     training.sgd->step();
   }
   training.print_hash(broadcast_buffers);
+}
+
+// The second training has another number of virtual ranks, and ends earlier. Between steps, a module is ordinary.
+void train_two(const ddprun::Group& group) {
+  Training one, two;
+  for (const Training* each : {&one, &two}) ddprun::convert_sync_batchnorm(*each->net, group);
+  ddprun::DistributedDataParallel first(*one.net, group, {.virtual_ranks = kVirtualRanks});
+  std::optional<ddprun::DistributedDataParallel> second(std::in_place, *two.net, group,
+                                                        ddprun::DistributedDataParallelOptions{.virtual_ranks = 8});
+  for (int step = 0; step < 10; ++step) {
+    first.for_each_virtual_rank([&](int rank) { one.compute(step, rank); });
+    if (second) second->for_each_virtual_rank([&](int rank) { two.compute(step, rank % kVirtualRanks); });
+    one.sgd->step();
+    two.net->forward(two.all);
+    if (step == 5) second.reset();
+  }
+  one.print_hash(true);
 }
 
 // Kills this process if the variable DEATHS names its rank, the step and the place: "1 3 before 0 5 inside". One that
@@ -135,6 +155,10 @@ void refuse(const ddprun::Group& group) {
   print_error([&] { ddp.for_each_virtual_rank([](int) {}); });
   print_error(backward);
   print_error([&] { ddp.for_each_virtual_rank([&](int) { group.allreduce(torch::ones({1})); }); });
+  Net other(8, false, true);
+  const auto same_ranks = group.split(0);
+  ddprun::convert_sync_batchnorm(other, *same_ranks);
+  print_error([&] { const DistributedDataParallel of_other(other, group, {.virtual_ranks = 2}); });
   const auto held = ddp.no_sync();
   print_error([&] { ddp.for_each_virtual_rank([](int) {}); });
 }
@@ -194,6 +218,8 @@ void communicate_too_late(const ddprun::Group& group) {
 
 Acts virtual_acts() {
   return {{"virtual", [](const auto& group) { train(group, true); }},
+          {"virtual_synchronized", [](const auto& group) { train(group, true, true); }},
+          {"virtual_two", train_two},
           {"virtual_own_buffers", [](const auto& group) { train(group, false); }},
           {"virtual_refused", refuse},
           {"virtual_seeds", differ},

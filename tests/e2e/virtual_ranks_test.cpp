@@ -84,6 +84,24 @@ TEST_CASE("and with each setting that changes gradients, weights or samples") {
   check_equal({"strategy.broadcast_buffers=false"}, {3});
 }
 
+TEST_CASE(
+    "with SyncBatchNorm, any number of ranks computes what eight compute, as without virtual ranks but for rounding") {
+  check_equal({"model.sync_batch_norm=true", "comm.backend=shm"}, {1, 3, 5});
+  check_equal({"model.sync_batch_norm=true", "train.accumulate=2", "data.options.samples=256", "strategy.zero=1",
+               "comm.backend=ucx"},
+              {2});
+  check_equal({"model.sync_batch_norm=true", "train.amp=bf16", "strategy.compression=bf16", "train.clip_norm=0.5"},
+              {3});
+  Runs runs;
+  const More two_steps = {"model.sync_batch_norm=true", "comm.backend=gloo", "train.steps=2"};
+  runs.summary(4, two_steps + More{"strategy.virtual_ranks=0"});
+  const Weights expected = weights_of(runs.last());
+  runs.summary(3, two_steps + More{"strategy.virtual_ranks=4"});
+  CHECK(distance(weights_of(runs.last()), expected) < 1e-5);
+  runs.summary(3, More{"comm.backend=gloo", "train.steps=2", "strategy.virtual_ranks=4"});
+  CHECK(distance(weights_of(runs.last()), expected) > 1e-3);
+}
+
 // With a batch larger than the samples that are left, some virtual ranks have none.
 TEST_CASE("virtual ranks without samples in a step count as zero, on any number of ranks") {
   check_equal({"model.name=simplenet", "data.options.samples=67", "data.last=exact"}, {1, 3, 5});

@@ -10,6 +10,7 @@ namespace ddprun::elastic {
 namespace {
 
 using testing::As;
+using testing::error_of;
 using testing::failures;
 using testing::run_ranks;
 using train::require;
@@ -128,6 +129,35 @@ TEST_CASE("a virtual rank without a gradient is reported, also if another one of
           net.parameters()[0].sum().backward();
           reduction.end_part(0, true);
         })) == "");
+}
+
+// Rank 0 of four, which is never called.
+struct Silent final : CommBackend {
+  explicit Silent(Capabilities capabilities) : CommBackend(0, 4, "silent", std::move(capabilities)) {}
+  Work allreduce(const Collective&) override { throw std::logic_error("called"); }
+  Work broadcast(const Collective& call) override { return allreduce(call); }
+  Work allgather(const Collective& call) override { return allreduce(call); }
+  Work barrier() override { return allreduce({}); }
+  void abort() noexcept override {}
+};
+
+TEST_CASE("a backend without an exchange is refused, unless it adds in this order") {
+  const auto error_with = [](uint32_t canonical_order, const torch::Tensor& parameter) {
+    Silent backend({.host = true, .algorithms = {{"one", ~0U, ~0U, ~0U, false, canonical_order}}});
+    const comm::Group ranks(backend, kDeadline);
+    const train::ModelTensors model{[=] {
+                                      return std::vector<train::NamedTensor>{{"one", parameter}};
+                                    },
+                                    [] { return std::vector<train::NamedTensor>(); }};
+    train::GradientSync sync(model, ranks, {});
+    return error_of([&] { const TreeReduction reduction(sync, ranks, kVirtual); });
+  };
+  const torch::Tensor single = torch::ones({2}, torch::requires_grad()), twice = torch::ones({2}, torch::kFloat64);
+  CHECK(error_with(bits(DType::float32), single) == "no error");
+  for (const std::string& error :
+       {error_with(0, single), error_with(bits(DType::float32), twice.clone().requires_grad_())}) {
+    CHECK(error == "3: backend \"silent\" has no exchange, which virtual ranks need; use gloo, shm, ucx or nccl");
+  }
 }
 
 // Two ranks call allreduce, which this backend has not for 16-bit numbers; tests/e2e has it.

@@ -34,7 +34,7 @@ MAY_INCLUDE = {
     "c": "core/base core/plugin core/comm",
     "launch/net": "core/base",
     "launch": "core/base launch/net",
-    "elastic": "core/base core/comm core/record core/train/tensor core/train/reduce core/train/optim core/train/loop launch",
+    "elastic": "core/base core/comm core/record core/train/device core/train/tensor core/train/reduce core/train/optim core/train/loop launch",
     "ddp": f"core/base core/plugin core/checkpoint core/comm core/data {TRAIN} launch elastic",
     "cli/config": "core/base",
     "cli/console": "core/base launch",

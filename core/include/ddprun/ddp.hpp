@@ -116,8 +116,9 @@ class DistributedDataParallel {
   // forward and one backward() on the samples of r; the loss depends on no other DistributedDataParallel. Meanwhile
   // Torch's random numbers and the module's buffers are those of r. Afterwards the gradients are averages over all
   // virtual ranks; earlier gradients are dropped. Collective. Throws Error(usage) without virtual_ranks, within
-  // no_sync(), or if `step` calls a collective of the group (a SyncBatchNorm does); Error(failure) if backward() was
-  // not called; and what `step` throws. After an error, construct the object again.
+  // no_sync(), or if `step` calls a collective of the group; Error(failure) if backward() was not called; and what
+  // `step` throws. After an error, construct the object again. If the module has a SyncBatchNorm, `step` runs in one
+  // thread for each virtual rank, and only one of them runs at a time.
   //
   //   ddp.for_each_virtual_rank([&](int rank) { loss_of(batches_of(rank)).backward(); });
   void for_each_virtual_rank(const std::function<void(int rank)>& step);

@@ -12,7 +12,9 @@ namespace ddprun {
 // Makes each BatchNorm1d, 2d and 3d in `module` (and `module` itself, if it is one) compute its statistics over the
 // batches of all ranks of `group` while it is in training mode; in eval mode nothing changes. In place: the modules,
 // their parameters, buffers and names stay. Returns how many BatchNorm modules there are. With a group of one rank they
-// stay ordinary.
+// stay ordinary. With virtual ranks, the statistics are over the batches of all virtual ranks, also in a group of one
+// rank. Then call this function before you construct DistributedDataParallel, and pass both the same group. All virtual
+// ranks of a step must run the same modules in the same order.
 //
 // The ranks may have batches of different size, also empty ones. Input float32, float64, or half precision, for which
 // the statistics are float32. Gradients of weight and bias are those of this rank; DistributedDataParallel averages

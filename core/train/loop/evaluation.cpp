@@ -30,18 +30,17 @@ Evaluation TrainingLoop::evaluate(DataLoader& loader, int64_t epoch) {
   const auto run = [&] {
     TensorBatch batch;
     while (loader.next(batch)) {
-      int row = 0;
-      for (const TensorBatch& part : parts_of(batch)) {
+      const std::vector<TensorBatch> parts = parts_of(batch);
+      deps_.strategy.in_parts(static_cast<int>(parts.size()), [&](int row) {
+        const TensorBatch& part = parts[static_cast<std::size_t>(row)];
+        if (part.size == 0) return;
         const torch::Tensor of_row = totals[row];
-        deps_.strategy.in_part(row++, [&] {
-          if (part.size == 0) return;
-          const auto [output, mean_loss] = runner_.forward(part);
-          of_row[0].add_(mean_loss, part.size);
-          const torch::Tensor correct = deps_.model.correct(output, part.target);
-          of_row[1].add_(correct.defined() ? correct : torch::full_like(of_row[1], record::kAbsent));
-          of_row[2].add_(part.size);
-        });
-      }
+        const auto [output, mean_loss] = runner_.forward(part);
+        of_row[0].add_(mean_loss, part.size);
+        const torch::Tensor correct = deps_.model.correct(output, part.target);
+        of_row[1].add_(correct.defined() ? correct : torch::full_like(of_row[1], record::kAbsent));
+        of_row[2].add_(part.size);
+      });
     }
   };
   // A rank with fewer virtual ranks than others would wait for them longer than a collective may take.

@@ -20,13 +20,15 @@ StepResults StepRunner::run(const TensorBatch& batch, record::StepRecord& record
   StepResults results;
   deps_.optimizer.zero_grad();
   const std::vector<TensorBatch> parts = parts_of(batch);
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    deps_.strategy.in_part(static_cast<int>(i), [&, before = record, done = results.parts.size()] {
-      record = before;  // a strategy may compute a part again
-      results.parts.resize(done);
-      run_part(parts[i], i + 1 == parts.size(), static_cast<double>(batch.size), record, results);
-    });
-  }
+  const auto count = static_cast<int>(parts.size());
+  deps_.strategy.in_parts(count, [&, before = record](int part) {
+    if (part == 0) {  // maybe again
+      record = before;
+      results.parts.clear();
+    }
+    run_part(parts[static_cast<std::size_t>(part)], part + 1 == count, static_cast<double>(batch.size), record,
+             results);
+  });
   monitor_.timer.skip();
   deps_.strategy.finish_gradients();
   monitor_.timer.lap(record, &record::StepRecord::comm);

@@ -31,9 +31,11 @@ class Strategy {
   virtual void prepare() {}
   // Before each training step and before an evaluation: makes the model's buffers equal on all replicas.
   virtual void synchronize_buffers() {}
-  // Calls `body`, which computes one part of a step or of a batch of an evaluation: that of the virtual rank of this
-  // number on this rank. Without virtual ranks, there is one part. If it calls `body` again, only the last call counts.
-  virtual void in_part(int part, const std::function<void()>& body) { (void)part, body(); }
+  // Calls body(part) for parts 0 .. count - 1 of a step or of a batch of an evaluation: those of this rank's virtual
+  // ranks. Without virtual ranks, there is one part. It may call body(0) again first; then only the last call counts.
+  virtual void in_parts(int count, const std::function<void(int part)>& body) {
+    for (int part = 0; part < count; ++part) body(part);
+  }
   // Before each forward and backward; a part has several with gradient accumulation. Gradients are averaged only after
   // the last one of a step; until then each rank sums its own.
   virtual void begin_micro_batch(bool last) { (void)last; }

@@ -4,8 +4,8 @@
  * `ddprun_comm_plugin`. This header needs neither C++ nor torch nor a particular compiler.
  *
  * Rules of the ABI boundary:
- *   - Every struct but ddprun_comm_option and ddprun_block opens with its own size, and grows only at its end. Nobody reads or writes a
- *     field beyond struct_size.
+ *   - Every struct but ddprun_comm_option and ddprun_block opens with its own size, and grows only at its end. Nobody
+ *     reads or writes a field beyond struct_size.
  *   - What one side allocates, that side frees. Strings returned by a plugin stay valid as each function says.
  *   - No exception crosses. Every failure is a ddprun_status; its text is in last_error, that of create in host->error.
  *   - A field marked (optional) may be null; all others must be set.
@@ -110,10 +110,10 @@ typedef struct ddprun_comm_algorithm {
   uint32_t ops;
   uint32_t memory; /* bit (1 << DDPRUN_HOST) and so on; 0: all that the plugin takes */
   const char* name;
-  /* (optional) The dtypes in which it adds neighbours first, in a binary tree over the ranks, if their number is a power
-   * of two: ranks 0 and 1, ranks 2 and 3, ..., then these sums, and so on. For DDPRUN_SUM: each sum has the bits of
-   * adding two numbers of this dtype and rounding the result to it. If all algorithms of a plugin do so, virtual ranks
-   * (docs/elastic.md) call allreduce; otherwise they exchange what they add themselves. */
+  /* (optional) The dtypes in which it adds neighbours first, in a binary tree over the ranks, if their number is a
+   * power of two: ranks 0 and 1, ranks 2 and 3, ..., then these sums, and so on. For DDPRUN_SUM: each sum has the bits
+   * of adding two numbers of this dtype and rounding the result to it. If all algorithms of a plugin have the bit of a
+   * dtype, virtual ranks (docs/elastic.md) call allreduce; otherwise they call exchange, and add themselves. */
   uint32_t canonical_order;
   uint32_t reserved;
 } ddprun_comm_algorithm;
