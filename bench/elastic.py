@@ -377,8 +377,8 @@ def main(argv):
             deaths = deaths_of(args, folder, hashes)
             costs = costs_of(args, folder) if args.rounds > 0 else {}
             systems = {"ddprun": pause_of_ddprun, "torchrun": pause_of_torchrun}
-            pauses = {system: [] for system in systems} if args.python else {}
-            for order in turns(list(pauses), max(args.rounds, 1)):
+            pauses = {system: [] for system in systems}
+            for order in turns(list(systems), max(args.rounds, 1)) if args.python else []:
                 for system in order:
                     pauses[system].append(systems[system](args, folder))
         except Failed as error:
@@ -391,7 +391,8 @@ def main(argv):
         print_deaths(deaths)
     if costs:
         print_costs(costs)
-    print_pauses(pauses)
+    if args.python:
+        print_pauses(pauses)
     if args.json:
         document = {"ddprun_elastic": 1, "command": sys.argv, "settings": vars(args), "hashes": hashes,
                     "deaths": deaths, "costs": costs, "pauses": pauses}
