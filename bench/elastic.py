@@ -78,7 +78,7 @@ def arguments(argv):
     parser.add_argument("--deaths", type=int, default=0, metavar="N",
                         help="N runs of each job and backend in which ranks and hosts die and return at random (0)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the moments of death (1)")
-    parser.add_argument("--python", help="a Python with torch: kills a rank of four, of ddprun and of torchrun by turns")
+    parser.add_argument("--python", help="a Python with torch: kills a rank of ddprun and of torchrun by turns")
     parser.add_argument("--json", metavar="FILE", help="write all figures to this file")
     return parser.parse_args(argv)
 
@@ -264,12 +264,12 @@ def processes_of(config):
 
 
 def deaths_of(args, folder, hashes):
-    """{job: {"runs": N, "wrong": [...], "pauses": {kind: [seconds]}}}. A right run has the exit code 0 and the common
-    hash, and leaves nothing."""
+    """{job: {"runs": N, "all died": N, "wrong": [...], "pauses": {kind: [seconds]}}}. A right run has the exit code 0
+    and the common hash, and leaves nothing."""
     found = {}
     choice = random.Random(args.seed)
     for job in args.jobs.split(","):
-        of_job = found[job] = {"runs": 0, "wrong": [], "pauses": {}}
+        of_job = found[job] = {"runs": 0, "all died": 0, "wrong": [], "pauses": {}}
         for number in range(args.deaths):
             for backend in args.backends.split(","):
                 run = DyingRun(args, job, backend, folder, choice)
@@ -279,6 +279,9 @@ def deaths_of(args, folder, hashes):
                     time.sleep(choice.random() * 0.3)
                     hits.append(run.hit())
                 code, digest, left = run.end(LIMIT)
+                if any("all ranks that had the state of the training have died" in line for _, line in run.lines):
+                    of_job["all died"] += 1  # a rank that is started again has no state yet
+                    continue
                 of_job["runs"] += 1
                 for kind, pause in filter(None, hits):
                     if pause is not None:
@@ -339,13 +342,14 @@ def pause_of_torchrun(args, folder):
 def print_pauses(pauses):
     for system, of_system in pauses.items():
         seconds, lost = zip(*of_system)
-        print(f"{system}: {len(seconds)} deaths of a rank of four; seconds until the others have finished a step: median "
-              f"{statistics.median(seconds):.3f}, longest {max(seconds):.3f}; {statistics.median(lost):.0f} steps lost")
+        print(f"{system}: {len(seconds)} deaths of a rank of four; seconds until the others have finished a step: "
+              f"median {statistics.median(seconds):.3f}, longest {max(seconds):.3f}; {statistics.median(lost):.0f} steps lost")
 
 
 def print_deaths(found):
     for job, of_job in found.items():
-        print(f"{job}: {of_job['runs']} runs with deaths, {len(of_job['wrong'])} of them wrong")
+        print(f"{job}: {of_job['runs']} runs with deaths, {len(of_job['wrong'])} of them wrong; "
+              f"in {of_job['all died']} others, all ranks with a state died")
         for kind, pauses in of_job["pauses"].items():
             if len(pauses) > 1:
                 cuts = statistics.quantiles(pauses, n=100, method="inclusive")
