@@ -114,7 +114,7 @@ def costs_of(args, folder):
         f"1 rank, {VIRTUAL} virtual": {"ranks": 1},
     }
     for backend in args.backends.split(","):
-        for ranks in (2, 4):  # two ranks call allreduce; four exchange
+        for ranks in (2, 4):  # two ranks call allreduce; four may exchange
             name = f"{ranks} ranks, {backend}"
             systems[name] = {"ranks": ranks, "virtual": 0, "backend": backend}
             systems[f"{name}, {ranks} virtual"] = {"ranks": ranks, "virtual": ranks, "backend": backend}
@@ -279,7 +279,8 @@ def deaths_of(args, folder, hashes):
                     time.sleep(choice.random() * 0.3)
                     hits.append(run.hit())
                 code, digest, left = run.end(LIMIT)
-                if any("all ranks that had the state of the training have died" in line for _, line in run.lines):
+                all_died = any("all ranks that had the state of the training have died" in line for _, line in run.lines)
+                if all_died and code not in (0, "hangs") and not left:
                     of_job["all died"] += 1  # a rank that is started again has no state yet
                     continue
                 of_job["runs"] += 1
@@ -343,7 +344,8 @@ def print_pauses(pauses):
     for system, of_system in pauses.items():
         seconds, lost = zip(*of_system)
         print(f"{system}: {len(seconds)} deaths of a rank of four; seconds until the others have finished a step: "
-              f"median {statistics.median(seconds):.3f}, longest {max(seconds):.3f}; {statistics.median(lost):.0f} steps lost")
+              f"median {statistics.median(seconds):.3f}, longest {max(seconds):.3f}; "
+              f"{statistics.median(lost):.0f} steps lost")
 
 
 def print_deaths(found):
