@@ -279,7 +279,7 @@ def deaths_of(args, folder, hashes):
                     time.sleep(choice.random() * 0.3)
                     hits.append(run.hit())
                 code, digest, left = run.end(LIMIT)
-                all_died = any("all ranks that had the state of the training have died" in line for _, line in run.lines)
+                all_died = any("all ranks that had the state" in line for _, line in run.lines)
                 if all_died and code not in (0, "hangs") and not left:
                     of_job["all died"] += 1  # a rank that is started again has no state yet
                     continue
