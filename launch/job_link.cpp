@@ -32,7 +32,7 @@ auto fields(Progress& progress) {
 }
 auto fields(RankEnd& end) {
   return std::tie(end.rank, end.pid, end.host, end.time, end.signal, end.exit_code, end.killed_by_launcher, end.stopped,
-                  end.hung, end.memory_limit, end.crash);
+                  end.lost, end.silent, end.hung, end.memory_limit, end.crash);
 }
 
 // Clocks of hosts differ, so a time is sent as an age. Makes the one of the other.

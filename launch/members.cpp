@@ -60,7 +60,7 @@ std::string Members::others() const {
 }
 
 const std::optional<RankEnd>& Members::fatal() {
-  if (waits() && !fatal_ && JobLink::Clock::now() >= give_up_) fatal_ = missed_;
+  if (gives_up() && !fatal_) fatal_ = missed_;
   return fatal_;
 }
 

@@ -22,8 +22,9 @@ class Members {
   // The news for all nodes, a line to print; empty if there is none. has_begun: whether the ranks have a state to go on
   // from. Throws as Store::set.
   std::string apply(const MemberChange& change, bool has_begun);
-  // Whether the job waits for nodes.
+  // Whether the job waits for nodes; and whether they have not come in time, which is fatal().
   bool waits() const { return waits_ && !ranks_.empty(); }
+  bool gives_up() const { return waits() && JobLink::Clock::now() >= give_up_; }
   // The job stops: no rank waits any more. Throws as Store::set.
   void stop_waiting();
   // The death after which the job cannot go on: no rank is left, or enough nodes have not come back in time.

@@ -70,7 +70,7 @@ class Supervisor {
       if (leaves_) link_.disconnect();
       wait_for_nodes(signals);
       verdict = judge();
-      broken_off = verdict.code != ExitCode::ok && (!verdict.stopped || ranks.killed());
+      broken_off = verdict.code != ExitCode::ok && (stop_signal_ == 0 || ranks.killed());
     }
     // All ranks have ended and other signals have their old handlers, so a user can interrupt the wait for a slow
     // reader.
@@ -139,7 +139,9 @@ class Supervisor {
       const std::string line = members_->apply(change, ranks_->has_begun());
       if (!line.empty()) link_.announce_news(line);
     }
-    if (members_ && members_->fatal()) begin_to_fail();
+    if (members_ && members_->fatal() && stop_signal_ == 0) {
+      members_->gives_up() ? stop(SIGTERM) : begin_to_fail();  // ranks that wait have a state to save
+    }
     for (const std::string& line : link_.take_news()) output_.print("ddprun: " + line);
   }
 
@@ -230,8 +232,7 @@ class Supervisor {
 
   Verdict judge() {
     std::vector<RankEnd> ends = own_ends();
-    const auto others = link_.ends();
-    ends.insert(ends.end(), others.begin(), others.end());
+    for (const RankEnd& end : link_.ends()) ends.push_back(end);
     const RankEnd* cause = first_cause(ends);
     Verdict verdict;
     if (cause != nullptr) {
@@ -241,8 +242,9 @@ class Supervisor {
     // A signal to a rank, and not to this process, stops the job too.
     if (stop_signal_ == 0 && cause == nullptr && ranks_->table().stop_requested()) stop_signal_ = SIGTERM;
     if (leaves_) return {ExitCode::terminated, "ddprun: terminated; this host has left the job", true};
-    verdict.stopped = stop_signal_ != 0;
-    if (stop_signal_ == 0) return verdict;
+    const bool stopped_to_save = job_.nodes.survives() && cause != nullptr && cause->lost > 0;  // Members::gives_up()
+    if (stop_signal_ == 0 || stopped_to_save) return verdict;
+    verdict.stopped = true;
     verdict.code = stop_signal_ == SIGINT ? ExitCode::interrupted : ExitCode::terminated;
     const bool lost_one_that_stopped = job_.torchrun_variables && cause != nullptr && is_consequence(*cause);
     if (cause == nullptr || lost_one_that_stopped) verdict.text = stop_text();

@@ -64,11 +64,11 @@ struct Job {
 // returns the same exit code. A node that is silent for 2.25 s is lost, which ends the job. A signal to one launcher
 // stops the ranks of all. A lost node may come back for a restart: start its launcher again with the same arguments.
 // With nodes.least the job goes on without a lost node, unless it is node 0, and the node may come back at any time. If
-// fewer than `least` are left, the ranks wait for nodes.timeout. SIGTERM or SIGUSR1 to the launcher of a node that can
-// be spared only ends the ranks of this node, with exit code 143. After a failure (exit code 1 or 5) all ranks start
-// again, up to max_restarts times. Call it on the main thread, before other threads exist: a child's PR_SET_PDEATHSIG
-// watches the thread that spawned it, and the launcher forks. Throws Error(failure) if the ranks cannot be started, and
-// Error(rendezvous) if the nodes do not meet.
+// fewer than `least` are left, the ranks wait for nodes.timeout; then they save as after SIGTERM, and the job has
+// failed. SIGTERM or SIGUSR1 to the launcher of a node that can be spared only ends the ranks of this node, with exit
+// code 143. After a failure (exit code 1 or 5) all ranks start again, up to max_restarts times. Call it on the main
+// thread, before other threads exist: a child's PR_SET_PDEATHSIG watches the thread that spawned it, and the launcher
+// forks. Throws Error(failure) if the ranks cannot be started, and Error(rendezvous) if the nodes do not meet.
 ExitCode supervise(Job job);
 
 }  // namespace ddprun::launch

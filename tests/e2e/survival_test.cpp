@@ -43,9 +43,8 @@ class Runs {
     return expected_;
   }
 
-  // Two hosts with two ranks each.
-  Nodes hosts(const More& more, const std::string& nnodes = "1:2") {
-    return Nodes(place_, config_, {2, 2}, kLonger + more, nnodes);
+  Nodes hosts(const More& more, const std::string& nnodes = "1:2", const std::vector<int>& ranks = {2, 2}) {
+    return Nodes(place_, config_, ranks, kLonger + more, nnodes);
   }
   // That have just ended.
   void check_hosts(const ProcessResult& result, const More& more, int world) {
@@ -54,6 +53,8 @@ class Runs {
     check(newest_run(place_, 0), more, world);
     std::filesystem::remove_all(place_.runs());
   }
+
+  std::filesystem::path newest() const { return newest_run(place_, 0); }
 
   // The run that has just ended is as one without deaths. Returns its summary.
   nlohmann::json check(const ProcessResult& result, const More& more, int world) {
@@ -204,6 +205,26 @@ TEST_CASE("fewer hosts than the least wait for another one, which gets the state
   const auto results = hosts.wait();
   runs.check_hosts(results[0], over, 4);
   CHECK(contains(results[0].err, "; 4 ranks go on"));
+}
+
+TEST_CASE("if no other host comes, the ranks that wait save their state before the job ends") {
+  const More over = {"comm.backend=gloo", "checkpoint.every_epochs=0", "launch.timeout=5s"};
+  Runs runs;
+  runs.expected(over);
+  Nodes hosts = runs.hosts(over, "3:3", {1, 1, 2});
+  hosts.jobs[0]->wait_for_steps();
+  hosts.jobs[2]->launcher().send(SIGKILL);
+  const auto ended = hosts.wait();
+  for (const auto& result : {ended[0], ended[1]}) {
+    INFO(result.err);
+    CHECK(result.code == 5);
+    CHECK(contains(result.err, "ddprun: stopping: the ranks finish a common step and save"));
+    CHECK(contains(ddprun::testing::last_line(result.err), "ddprun: failed: ranks 2 and 3 ("));
+  }
+  Nodes resumed = runs.hosts(over + More{"checkpoint.resume=" + runs.newest().string()}, "2:2");
+  const auto results = resumed.wait();
+  runs.check_hosts(results[0], over, 4);
+  CHECK(contains(results[0].err, "resuming from "));
 }
 
 TEST_CASE("a host that comes back with another config does not disturb the others") {

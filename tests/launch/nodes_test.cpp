@@ -207,14 +207,15 @@ TEST_CASE("a node that comes back starts ranks that join the others") {
   CHECK(contains(results[1].out, "replaces a rank"));
 }
 
-TEST_CASE("a job that survives ends with the loss of node 0, and if too few nodes are left for too long") {
+TEST_CASE("a job that survives ends with the loss of node 0; it saves if too few nodes are left for too long") {
   for (const auto& [killed, left] : {std::pair{std::size_t{0}, std::size_t{1}}, {1, 0}}) {
     CAPTURE(killed);
-    JobOfNodes job({1, 1}, {"*:at=3,0", "*:print=trains", "*:hang"}, 0, killed == 0 ? 1 : 2);
+    JobOfNodes job({1, 1}, {"*:at=3,0", "*:print=trains", "*:stop", "*:print=saves"}, 0, killed == 0 ? 1 : 2);
     job.wait_for_text("trains");
     ::kill((*job.launchers[killed])->pid(), SIGKILL);
     const auto results = job.wait();
     CHECK(results[left].code == 5);
+    CHECK(contains(results[left].out, "saves") == (killed == 1));
     CHECK_MESSAGE(final_line(results[left].err).starts_with("ddprun: failed: rank " + std::to_string(killed) + " ("),
                   results[left].err);
   }
