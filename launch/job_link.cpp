@@ -157,6 +157,9 @@ void JobLink::receive() {
         lose(node, reader.number() != 0);
       } else {
         states_[node] = {};
+        NodeInfo info;  // perhaps that of another host
+        ByteReader(reader.text()).fields(fields(info));
+        nodes_[node].host = info.host;
         if (node_ == 0) changes_.push_back({ranks_of(node), true});
         for (const std::string& message : for_good_) send(ByteWriter().number(Request::event).text(message));
       }
@@ -181,10 +184,7 @@ void JobLink::read(std::size_t from, const std::string& text) {
   Node& node = states_[from];
   ByteReader reader(text);
   const auto kind = reader.number<Message>();
-  if (from == node_) {
-    node.ended = node.ended || kind == Message::ended;
-    return;
-  }
+  if (from == node_ && kind != Message::ended) return;
   switch (kind) {
     case Message::member: {
       const bool trains = reader.number() != 0;
@@ -206,9 +206,10 @@ void JobLink::read(std::size_t from, const std::string& text) {
       return;
     }
     case Message::ended:
+      node.ended = true;
+      if (from == node_) return;
       node.ends.clear();  // it may be repeated
       for (const auto now = this_time(); !reader.empty();) node.ends.push_back(get_end(reader, now));
-      node.ended = true;
   }
 }
 

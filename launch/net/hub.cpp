@@ -107,8 +107,7 @@ std::optional<uint64_t> Hub::node_of(const ClientPtr& client) const {
 void Hub::join(const ClientPtr& client, uint64_t node, uint64_t nodes, std::string info, Clock::time_point deadline,
                Clock::time_point now) {
   if (nodes == 0 || nodes > kLargestJob || node >= nodes) throw std::out_of_range("a node outside the job");
-  const auto is_same = [&](const auto& entry) { return entry.second.client == client; };
-  if (node_of(client) || std::any_of(joining_.begin(), joining_.end(), is_same)) {
+  if (node_of(client) || std::ranges::any_of(joining_, [&](auto& each) { return each.second.client == client; })) {
     throw std::out_of_range("a client joins twice");  // it would be two nodes
   }
   if (nodes_ == 0) nodes_ = nodes;
@@ -116,7 +115,7 @@ void Hub::join(const ClientPtr& client, uint64_t node, uint64_t nodes, std::stri
     return refuse(client, "this node has --nnodes " + std::to_string(nodes) + ", and the first has " +
                               std::to_string(nodes_) + ": give all nodes the same number");
   }
-  if (survives_ && !broken_ && joined_.count(node) == 0) return take_back(client, node, now);
+  if (survives_ && !broken_ && joined_.count(node) == 0) return take_back(node, {client, std::move(info), now}, now);
   if (const auto same = joining_.find(node); same != joining_.end()) {
     return refuse_second(client, node, same->second);
   }
@@ -153,11 +152,11 @@ std::shared_ptr<const std::string> Hub::started(bool runs) const {
   return shared_frame(writer);
 }
 
-void Hub::take_back(const ClientPtr& client, uint64_t node, Clock::time_point now) {
-  const auto back = shared_frame(ByteWriter().number(Reply::back).number(node));
+void Hub::take_back(uint64_t node, Node by, Clock::time_point now) {
+  const auto back = shared_frame(ByteWriter().number(Reply::back).number(node).text(by.info));
   for (const auto& [other, joined] : joined_) joined.client->send(back);
-  joined_[node] = {client, "", now};
-  client->send(started(true));
+  by.client->send(started(true));
+  joined_[node] = {std::move(by.client), std::move(by.info), now};
 }
 
 void Hub::pass_on(const ClientPtr& client, const std::string& text, bool only_node0) {
@@ -181,7 +180,7 @@ void Hub::lose(const ClientPtr& client, bool silent) {
   for (const auto& [other, node] : joined_) node.client->send(lost);
   if (survives_) {
     const auto again = joining_.extract(*rank);
-    if (!again.empty()) take_back(again.mapped().client, *rank, Clock::now());
+    if (!again.empty()) take_back(*rank, again.mapped(), Clock::now());
     return;
   }
   broken_ = true;

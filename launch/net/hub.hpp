@@ -72,7 +72,7 @@ class Hub {
   };
   struct Node {
     ClientPtr client;
-    std::string info;
+    std::string info;        // for the other nodes
     Clock::time_point time;  // of a joined node: of its last message; of a joining node: its deadline
   };
 
@@ -85,7 +85,7 @@ class Hub {
   void lose(const ClientPtr& client, bool silent);
   static void refuse_second(const ClientPtr& client, uint64_t node, const Node& first);
   void start(Clock::time_point now);
-  void take_back(const ClientPtr& client, uint64_t node, Clock::time_point now);
+  void take_back(uint64_t node, Node by, Clock::time_point now);
   std::shared_ptr<const std::string> started(bool runs) const;
   void pass_on(const ClientPtr& client, const std::string& text, bool only_node0);
   std::optional<uint64_t> node_of(const ClientPtr& client) const;

@@ -41,7 +41,7 @@ enum class Request : uint64_t {
 // late: the time limit of the request has passed; the numbers of the missing keys or nodes follow. failed: another
 // process of the job was lost meanwhile, with a text.
 // started: how often the nodes have joined before, whether the node comes back into a job that runs, and the info of
-// each node. back: a lost node has come back.
+// each node. back: a lost node has come back; its number and its info.
 enum class Reply : uint64_t { values, late, refused, failed, started, event, lost, back, pong };
 
 // The rest of a late reply: "0, 2, 3".

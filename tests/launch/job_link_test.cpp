@@ -304,6 +304,7 @@ TEST_CASE("in a job that survives, a lost node is a change, and may come back wi
   REQUIRE(changes.size() == 1);
   CHECK(changes[0].trains);
   CHECK(changes[0].end.lost == 3);
+  CHECK(changes[0].end.host == "other");
   CHECK(all[0]->nodes_left() == 3);
   CHECK(turns_until(*all[2], {all[0].get(), all[1].get()}, [&] { return all[2]->stop_signal() == 15; }));
 }
