@@ -3,8 +3,10 @@
 #include <set>
 #include <sstream>
 
+#include "base/text.hpp"
 #include "cli/console/table.hpp"
 #include "cli/run/session.hpp"
+#include "elastic/tree.hpp"
 #include "train/device/cuda.hpp"
 
 namespace ddprun::run {
@@ -59,6 +61,16 @@ std::string optimizer_of(const Assembly& assembly, int world) {
   return text.str() + settings(assembly.loaded, "optimizer", ", ");
 }
 
+std::string world_of(const config::Experiment& experiment, int world) {
+  if (!has_virtual_ranks(experiment)) return std::to_string(world);
+  const int ranks = training_ranks(experiment, world);
+  std::size_t sums = 1;  // that a rank sends in place of one
+  for (int r = 0; r < world; ++r) sums = std::max(sums, elastic::nodes_of(elastic::share_of(r, world, ranks)).size());
+  const double bytes = static_cast<double>(sums + 1) / 2;  // the reduce-scatter sends all sums, the allgather one
+  return std::to_string(world) + ", " + several(ranks, "virtual rank") +
+         (sums > 1 ? "; a rank sends up to " + exact_text(bytes) + " times the bytes of a ring" : "");
+}
+
 std::string batch_of(int64_t rank_batch, int world, int64_t devices) {
   const std::string all = std::to_string(rank_batch * world) + " in all, ";
   if (devices == 0) return all + std::to_string(rank_batch) + " per rank";
@@ -99,8 +111,7 @@ std::string banner(const Assembly& assembly, const train::DataLoader& loader, in
   table.row({"optimizer", optimizer_of(assembly, training_ranks(experiment, world))});
   if (const std::string text = settings(assembly.loaded, "train", ""); !text.empty()) table.row({"training", text});
   const int ranks = training_ranks(experiment, world);
-  table.row({"world size",
-             std::to_string(world) + (has_virtual_ranks(experiment) ? ", " + several(ranks, "virtual rank") : "")});
+  table.row({"world size", world_of(experiment, world)});
   table.row({"batch", batch_of(loader.batch_size(), ranks, devices)});
   table.row({"device", device_of(assembly, world, devices, threads)});
   table.row({"length", length_of(experiment.train, loader.steps())});

@@ -64,6 +64,17 @@ TEST_CASE("1 to 5 ranks compute what 8 compute, over each backend") {
   CHECK(numbers_of(runs.summary(3, {"comm.backend=gloo", "experiment.seed=1"})) != expected);
 }
 
+TEST_CASE("the output says so if a rank sends more bytes than in a ring") {
+  Runs runs;
+  const auto world_size = [&](int ranks) {
+    const std::string out = runs.start(ranks, {"comm.backend=gloo", "train.steps=1"}).err;
+    const auto begin = out.find("world size");
+    return out.substr(begin, out.find('\n', begin) - begin);
+  };
+  CHECK(world_size(3) == "world size  3, 8 virtual ranks; a rank sends up to 1.5 times the bytes of a ring");
+  CHECK(world_size(5) == "world size  5, 8 virtual ranks");
+}
+
 // A sum of two has one order, and a division by two rounds nothing.
 TEST_CASE("two virtual ranks on one rank compute what ddp computes on two ranks") {
   Runs runs;
