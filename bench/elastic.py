@@ -5,13 +5,15 @@ ranks cost, in alternating order, and how long training stands still after a dea
     python3 bench/elastic.py --program build/release/bin/ddprun --json elastic.json
     python3 bench/elastic.py --program build/release/bin/ddprun --ranks 8 --rounds 0 --deaths 200
     python3 bench/elastic.py --program build/release/bin/ddprun --cifar10 FOLDER --mnist FOLDER
+    python3 bench/elastic.py --program build/release/bin/ddprun --ranks 8 --backends gloo,ucx --link 1gbit
     python3 bench/elastic.py --program build/release/bin/ddprun --ranks 8 --jobs simplenet --python PYTHON
 
 Without folders of data sets, the samples are synthetic. This script needs only the standard library, and PYTHON needs
-torch.
+torch. --link needs root.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -27,7 +29,8 @@ import threading
 import time
 
 from comparison import ratios_of
-from options import GATE
+from namespaces import Hosts, why_not
+from options import GATE, SKIPPED, rate_of
 from running import Failed, turns
 from systems import train
 from tables import print_grid
@@ -43,6 +46,7 @@ nproc = {ranks}
 threads = 1
 [comm]
 backend = "{backend}"
+{options}
 [strategy]
 kind = "{kind}"
 virtual_ranks = {virtual}
@@ -75,6 +79,8 @@ def arguments(argv):
     parser.add_argument("--jobs", default="simplenet,resnet18", metavar="NAME,...", help="(simplenet,resnet18)")
     parser.add_argument("--steps", type=int, default=300, metavar="N", help="steps of a run (300)")
     parser.add_argument("--rounds", type=int, default=6, metavar="N", help="rounds of the cost (6); 0: none")
+    parser.add_argument("--link", type=rate_of, metavar="RATE",
+                        help="measure the cost between hosts with one rank each and such links, as tc writes it")
     parser.add_argument("--deaths", type=int, default=0, metavar="N",
                         help="N runs of each job and backend in which ranks and hosts die and return at random (0)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the moments of death (1)")
@@ -83,14 +89,14 @@ def arguments(argv):
     return parser.parse_args(argv)
 
 
-def config_of(args, job, ranks, backend="shm", virtual=VIRTUAL, kind="ddp", accumulate=1):
+def config_of(args, job, ranks, backend="shm", virtual=VIRTUAL, kind="ddp", accumulate=1, options=""):
     data = SYNTHETIC.format("1x28x28" if job == "simplenet" else "3x32x32")
     if job == "simplenet" and args.mnist:
         data = f'name = "mnist"\nroot = "{args.mnist}"'
     if job == "resnet18" and args.cifar10:
         data = (f'name = "cifar10"\nroot = "{args.cifar10}"\n'
                 'options = { image_size = 32, train = "data_batch_1.bin.gz", test = "test_batch_2000.bin.gz" }')
-    return CONFIG.format(ranks=ranks, backend=backend, kind=kind, virtual=virtual, model=job, data=data,
+    return CONFIG.format(ranks=ranks, backend=backend, options=options, kind=kind, virtual=virtual, model=job, data=data,
                          batch=512 if job == "simplenet" else 64, steps=args.steps, accumulate=accumulate)
 
 
@@ -107,25 +113,36 @@ def hashes_of(args, folder):
     return found
 
 
+def systems_of(args, stack):
+    """{system: (its Hosts or None, the settings of its config)}. Each second one is compared with the one before it."""
+    systems = {} if args.link else {
+        f"one process, {VIRTUAL} micro-batches": (None, {"ranks": 1, "kind": "single", "accumulate": VIRTUAL}),
+        f"1 rank, {VIRTUAL} virtual": (None, {"ranks": 1}),
+    }
+    for ranks in (2, 4):  # two ranks call allreduce; four may exchange
+        hosts = stack.enter_context(Hosts(ranks, args.link)) if args.link else None
+        for backend in args.backends.split(","):
+            settings = {"ranks": 1 if hosts else ranks, "backend": backend,
+                        "options": 'options = { tls = "tcp" }' if hosts and backend == "ucx" else ""}
+            name = f"{ranks} {'hosts' if hosts else 'ranks'}, {backend}"
+            systems[name] = hosts, settings | {"virtual": 0}
+            systems[f"{name}, {ranks} virtual"] = hosts, settings | {"virtual": ranks}
+    return systems
+
+
 def costs_of(args, folder):
     """{job: {system: [{"step": seconds, "peak": bytes} of each round]}}"""
-    systems = {
-        f"one process, {VIRTUAL} micro-batches": {"ranks": 1, "kind": "single", "accumulate": VIRTUAL},
-        f"1 rank, {VIRTUAL} virtual": {"ranks": 1},
-    }
-    for backend in args.backends.split(","):
-        for ranks in (2, 4):  # two ranks call allreduce; four may exchange
-            name = f"{ranks} ranks, {backend}"
-            systems[name] = {"ranks": ranks, "virtual": 0, "backend": backend}
-            systems[f"{name}, {ranks} virtual"] = {"ranks": ranks, "virtual": ranks, "backend": backend}
-    figures = {job: {system: [] for system in systems} for job in args.jobs.split(",")}
-    for order in turns(list(systems), args.rounds):
-        for job, of_job in figures.items():
-            for system in order:
-                summary, steps = train(args.program, config_of(args, job, **systems[system]), folder, LIMIT)
-                measured = [step["total"] for step in steps[int(len(steps) * WARM):]]
-                of_job[system].append({"step": statistics.median(measured), "peak": summary["peak_memory_bytes"]})
-    return figures
+    with contextlib.ExitStack() as stack:
+        systems = systems_of(args, stack)
+        figures = {job: {system: [] for system in systems} for job in args.jobs.split(",")}
+        for order in turns(list(systems), args.rounds):
+            for job, of_job in figures.items():
+                for system in order:
+                    hosts, settings = systems[system]
+                    summary, steps = train(args.program, config_of(args, job, **settings), folder, LIMIT, hosts)
+                    measured = [step["total"] for step in steps[int(len(steps) * WARM):]]
+                    of_job[system].append({"step": statistics.median(measured), "peak": summary["peak_memory_bytes"]})
+        return figures
 
 
 class DyingRun:
@@ -376,6 +393,9 @@ def print_costs(figures):
 
 def main(argv):
     args = arguments(argv)
+    if reason := args.link and why_not(args.link):
+        print(f"elastic.py: skipped: {reason}", file=sys.stderr)
+        return SKIPPED
     with tempfile.TemporaryDirectory(prefix="ddprun-bench-", ignore_cleanup_errors=True) as name:
         folder = pathlib.Path(name)
         try:
