@@ -80,12 +80,8 @@ Child fork_child(const std::function<void()>& body) {
   std::set<pid_t> groups;
   pid_t message = 0;
   for (ssize_t got = 0; (got = ::read(pipe, &message, sizeof message)) != 0;) {
-    if (got != sizeof message) continue;
-    if (message > 0) {
-      groups.insert(message);
-    } else {
-      groups.erase(-message);
-    }
+    if (got == sizeof message && message > 0) groups.insert(message);
+    if (got == sizeof message && message < 0) groups.erase(-message);
   }
   for (const pid_t group : groups) ::kill(-group, SIGKILL);
   std::error_code ignored;

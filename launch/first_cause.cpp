@@ -58,6 +58,7 @@ std::string lost_ranks(const RankEnd& node) {
 std::string lost_too(const RankEnd& cause, const std::vector<RankEnd>& ends) {
   std::string line;
   for (const RankEnd& end : ends) {
+    if (end.failure && class_of(end) == Class::own_failure) line += "; " + describe(end);
     if (end.lost == 0 || end.rank == cause.rank) continue;
     line += "; " + lost_ranks(end) + (end.lost == 1 ? " is" : " are") + " lost too";
   }

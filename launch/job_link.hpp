@@ -71,7 +71,7 @@ class JobLink {
   // When a rank of another node has failed, or a node was lost whose loss the job does not survive.
   std::optional<Clock::time_point> failing_since() const { return failing_since_; }
   bool failing() const { return failing_since_.has_value(); }
-  std::optional<int> stop_signal() const { return stop_signal_; }  // the signal that asked another node to stop
+  std::optional<int> stop_signal() const { return stop_signal_; }  // of another node: as announce_stop()
   // Whether every other node has sent how its ranks ended, or is lost.
   bool have_ended() const;
   // Whether the store's server has passed on the message of announce_ends().
@@ -96,7 +96,7 @@ class JobLink {
   bool hangs(int rank, const Progress& progress) const { return stalls_.hangs(rank, progress); }
 
   void announce_failing();
-  void announce_stop(int signal);
+  void announce_stop(int signal);  // 0: too few nodes are left
   void announce_stuck(const RankProgress& rank);
   void announce_ends(const std::vector<RankEnd>& ends);
   // The end of this node's first rank, if `error` is its cause.

@@ -21,7 +21,7 @@ std::string Members::apply(const MemberChange& change, bool has_begun) {
   const std::size_t before = ranks_.size();
   for (int rank = end.rank; rank < end.rank + std::max(end.lost, 1); ++rank) ranks_.erase(rank);
   if (change.trains) ranks_.insert(end.rank);
-  if (is_node && nodes_ < least_ && !waits_) {
+  if (is_node && nodes_ == least_ - 1) {
     waits_ = true;
     missed_ = end;
     give_up_ = JobLink::Clock::now() + timeout_;

@@ -22,8 +22,7 @@ std::vector<std::string> environment_of(const Job& job, const JobLink& link, int
   const Nodes& nodes = job.nodes;
   std::vector<std::string> added = job.environment;
   const auto add = [&](const std::string& name, const std::string& value) { added.push_back(name + "=" + value); };
-  for (const char* prefix : {"DDPRUN_", ""}) {
-    const std::string names = prefix;
+  for (const std::string names : {"DDPRUN_", ""}) {
     if (names.empty() && !job.torchrun_variables) continue;
     add(names + "RANK", std::to_string(link.first_rank() + local));
     add(names + "WORLD_SIZE", std::to_string(link.world()));
@@ -37,8 +36,7 @@ std::vector<std::string> environment_of(const Job& job, const JobLink& link, int
     add("GROUP_WORLD_SIZE", std::to_string(nodes.count));
   }
   if (nodes.count > 1) add("DDPRUN_STORE", nodes.master.host + ":" + std::to_string(nodes.master.port));
-  if (nodes.master.secret == kKnownSecret)
-    add("DDPRUN_SECRET", to_hex(kKnownSecret));  // any other one is there already
+  if (nodes.master.secret == kKnownSecret) add("DDPRUN_SECRET", to_hex(kKnownSecret));  // others are there already
   add("DDPRUN_JOB_DIR", folder);
   add("DDPRUN_SURVIVES", nodes.survives() ? "1" : "");
   if (const int columns = columns_of(STDERR_FILENO); columns > 0) add("DDPRUN_TTY", std::to_string(columns));

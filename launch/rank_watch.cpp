@@ -37,8 +37,7 @@ RankWatch::~RankWatch() {
 
 void RankWatch::finish() {
   std::unique_lock lock(mutex_);
-  if (has_ended_) return;
-  announce(lock, {});
+  if (!has_ended_) announce(lock, {});
 }
 
 // Returns when the server has passed it on: the server ends with rank 0.

@@ -1,6 +1,7 @@
 #include "launch/stall_watch.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace ddprun::launch {
 namespace {
@@ -17,6 +18,7 @@ bool same_position(const Progress& a, const Progress& b) {
 
 std::vector<StallWatch::Line> StallWatch::check(const std::vector<RankProgress>& ranks, Clock::time_point now) {
   std::vector<Line> lines;
+  if (now - std::exchange(checked_, now) > kFirst) seen_.clear();  // nobody watched the ranks while the job waited
   add_hanging(ranks, now, lines);
   add_slow(ranks, now, lines);
   return lines;

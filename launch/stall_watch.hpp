@@ -31,11 +31,11 @@ class StallWatch {
   // `age`: how old the progress of a rank may be, compared with that of another one.
   explicit StallWatch(std::chrono::milliseconds age = {}) : age_(age) {}
 
-  // `ranks`: the progress of all ranks now, in rank order. Call it at least once a second. Returns the lines to print.
-  // A rank hangs if it has been at one position for kFirst while others wait in a collective; it is named again after
-  // twice that time, and so on. While no rank is in a collective, none is named: a long step is not a stall.
-  // A rank is slow if its own part of a step (Progress::own_us) takes kSlow times the median of the other ranks, and
-  // kSlowBy more, for as long as `age`. It is named again after kSlowAgain.
+  // `ranks`: the progress of all ranks now, in rank order. Call it at least once a second; after a long pause it begins
+  // anew. Returns the lines to print. A rank hangs if it has been at one position for kFirst while others wait in a
+  // collective; it is named again after twice that time, and so on. While no rank is in a collective, none is named: a
+  // long step is not a stall. A rank is slow if its own part of a step (Progress::own_us) takes kSlow times the median
+  // of the other ranks, and kSlowBy more, for as long as `age`. It is named again after kSlowAgain.
   std::vector<Line> check(const std::vector<RankProgress>& ranks, Clock::time_point now);
 
   // Another host has named the rank, because it hangs at this position.
@@ -63,6 +63,7 @@ class StallWatch {
 
   const std::chrono::milliseconds age_;
   std::map<int, Seen> seen_;
+  Clock::time_point checked_;
 };
 
 }  // namespace ddprun::launch

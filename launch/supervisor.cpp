@@ -70,7 +70,7 @@ class Supervisor {
       if (leaves_) link_.disconnect();
       wait_for_nodes(signals);
       verdict = judge();
-      broken_off = verdict.code != ExitCode::ok && (stop_signal_ == 0 || ranks.killed());
+      broken_off = verdict.code != ExitCode::ok && (!stop_signal_ || ranks.killed());
     }
     // All ranks have ended and other signals have their old handlers, so a user can interrupt the wait for a slow
     // reader.
@@ -120,7 +120,7 @@ class Supervisor {
 
     link_.turn();
     if (link_.failing()) begin_to_fail();
-    if (const auto signal = link_.stop_signal(); signal && stop_signal_ == 0) stop(*signal);
+    if (const auto signal = link_.stop_signal(); signal && !is_asked() && signal != stop_signal_) stop(*signal);
     for (int rank = 0; rank < job_.nproc && !output_.full(); ++rank) output_.read(rank, ranks_->child(rank));
     while (const auto signal = signals.next()) {
       if (*signal == SIGUSR2) ranks_->send(SIGUSR2);
@@ -139,8 +139,8 @@ class Supervisor {
       const std::string line = members_->apply(change, ranks_->has_begun());
       if (!line.empty()) link_.announce_news(line);
     }
-    if (members_ && members_->fatal() && stop_signal_ == 0) {
-      members_->gives_up() ? stop(SIGTERM) : begin_to_fail();  // ranks that wait have a state to save
+    if (members_ && members_->fatal() && !stop_signal_) {
+      members_->gives_up() ? stop(0) : begin_to_fail();  // ranks that wait have a state to save
     }
     for (const std::string& line : link_.take_news()) output_.print("ddprun: " + line);
   }
@@ -157,7 +157,7 @@ class Supervisor {
   }
 
   // The ranks of a program that is stopped do not end in the same step: one may save when others have lost a peer.
-  bool may_still_save() const { return job_.torchrun_variables && stop_signal_ != 0 && !ranks_->killed(); }
+  bool may_still_save() const { return job_.torchrun_variables && stop_signal_ && !ranks_->killed(); }
 
   void begin_to_fail() {
     if (failing_ || ranks_->killed()) return;
@@ -171,7 +171,7 @@ class Supervisor {
   }
 
   void on_stop_signal(int signal) {
-    if (stop_signal_ != 0) {
+    if (is_asked()) {
       if (signal == SIGUSR1) return;
       in_grace_ = in_grace_ && ranks_->killed();
       return ranks_->kill();
@@ -180,20 +180,24 @@ class Supervisor {
     stop(signal == SIGINT ? SIGINT : SIGTERM);
   }
 
-  // This node, or another one, has got the signal.
+  bool is_asked() const { return stop_signal_.value_or(0) != 0; }  // by a user or a cluster, to stop
+
+  // This node, or another one, has got the signal; 0: too few nodes are left.
   void stop(int signal) {
+    const bool is_first = !stop_signal_;
     stop_signal_ = signal;
-    link_.announce_stop(stop_signal_);
+    link_.announce_stop(signal);
     if (members_) members_->stop_waiting();
-    ranks_->expect_stop_by(stop_signal_);
+    const int sent = signal == 0 ? SIGTERM : signal;
+    if (is_first) ranks_->expect_stop_by(sent);
     if (failing_) return;
     // Before the first step no rank has a result yet that should be saved.
     if (!job_.torchrun_variables && !ranks_->has_begun()) return ranks_->kill();
     kill_at_ = Clock::now() + job_.grace;
     in_grace_ = true;
     if (job_.torchrun_variables) {
-      ranks_->send(stop_signal_);
-      output_.print(std::string("ddprun: stopping: the ranks get SIG") + ::sigabbrev_np(stop_signal_) + ", and have " +
+      if (is_first) ranks_->send(sent);
+      output_.print(std::string("ddprun: stopping: the ranks get SIG") + ::sigabbrev_np(sent) + ", and have " +
                     grace_text() + " to end (a second signal ends them at once)");
       return;
     }
@@ -240,11 +244,10 @@ class Supervisor {
                  "ddprun: failed: " + describe(*cause) + elsewhere(*cause, ends)};
     }
     // A signal to a rank, and not to this process, stops the job too.
-    if (stop_signal_ == 0 && cause == nullptr && ranks_->table().stop_requested()) stop_signal_ = SIGTERM;
+    if (!stop_signal_ && cause == nullptr && ranks_->table().stop_requested()) stop_signal_ = SIGTERM;
     if (leaves_) return {ExitCode::terminated, "ddprun: terminated; this host has left the job", true};
-    const bool stopped_to_save = job_.nodes.survives() && cause != nullptr && cause->lost > 0;  // Members::gives_up()
-    if (stop_signal_ == 0 || stopped_to_save) return verdict;
-    verdict.stopped = true;
+    verdict.stopped = is_asked();
+    if (!verdict.stopped) return verdict;
     verdict.code = stop_signal_ == SIGINT ? ExitCode::interrupted : ExitCode::terminated;
     const bool lost_one_that_stopped = job_.torchrun_variables && cause != nullptr && is_consequence(*cause);
     if (cause == nullptr || lost_one_that_stopped) verdict.text = stop_text();
@@ -268,7 +271,7 @@ class Supervisor {
   std::optional<Members> members_;  // on node 0, in a job that survives deaths
   bool failing_ = false;
   bool leaves_ = false;
-  int stop_signal_ = 0;
+  std::optional<int> stop_signal_;            // as stop()
   std::optional<Clock::time_point> kill_at_;  // the end of the grace period, or of kCollect
   bool in_grace_ = false;                     // only the end of the grace period kills the ranks
 };

@@ -158,6 +158,9 @@ TEST_CASE("the line names all nodes that were lost") {
   CHECK(describe(*cause) + elsewhere(*cause, ends) ==
         "rank 4 (node2): lost: this host does not answer any more; ranks 2 and 3 (node1) are lost too");
   CHECK(elsewhere(ends[1], {ends[0], ends[1]}).empty());
+  // For example, the ranks that were left could not save.
+  ends[0] = reported(0, ExitCode::failure, 9, ends[0]);
+  CHECK(elsewhere(ends[1], {ends[0], ends[1]}) == "; " + describe(ends[0]));
 }
 
 TEST_CASE("kills at the memory limit are counted in cgroups of version 2 and 1") {

@@ -19,8 +19,13 @@ constexpr seconds kLimit{60};
 struct JobOfNodes {
   // Each element: the ranks of a node.
   // least: of a job that survives deaths; 0: a death ends it.
-  JobOfNodes(const std::vector<int>& nodes, std::vector<std::string> steps, int restarts = 0, int least = 0)
-      : count(static_cast<int>(nodes.size())), restarts(restarts), least(least), steps(std::move(steps)) {
+  JobOfNodes(const std::vector<int>& nodes, std::vector<std::string> steps, int restarts = 0, int least = 0,
+             std::string timeout = "20000")
+      : count(static_cast<int>(nodes.size())),
+        restarts(restarts),
+        least(least),
+        timeout(std::move(timeout)),
+        steps(std::move(steps)) {
     for (int node = 0; node < count; ++node) start(node, nodes[static_cast<std::size_t>(node)]);
   }
 
@@ -30,7 +35,7 @@ struct JobOfNodes {
         ranks, steps, false, "-", "60000",
         std::vector<std::string>{"FAKE_JOB_NODE=" + std::to_string(node) + ":" + std::to_string(count) + ":" +
                                      std::to_string(port) + ":" + std::to_string(restarts),
-                                 "FAKE_JOB_SURVIVES=" + std::to_string(least) + ":0"});
+                                 "FAKE_JOB_SURVIVES=" + std::to_string(least) + ":0", "FAKE_JOB_TIMEOUT=" + timeout});
   }
 
   // Until each node has printed it.
@@ -48,6 +53,7 @@ struct JobOfNodes {
   }
 
   const int count, restarts, least;
+  const std::string timeout;  // in milliseconds
   const std::vector<std::string> steps;
   const FreePort held{true};
   const int port = held.number;
@@ -210,7 +216,7 @@ TEST_CASE("a node that comes back starts ranks that join the others") {
 TEST_CASE("a job that survives ends with the loss of node 0; it saves if too few nodes are left for too long") {
   for (const auto& [killed, left] : {std::pair{std::size_t{0}, std::size_t{1}}, {1, 0}}) {
     CAPTURE(killed);
-    JobOfNodes job({1, 1}, {"*:at=3,0", "*:print=trains", "*:stop", "*:print=saves"}, 0, killed == 0 ? 1 : 2);
+    JobOfNodes job({1, 1}, {"*:at=3,0", "*:print=trains", "*:stop", "*:print=saves"}, 0, killed == 0 ? 1 : 2, "6000");
     job.wait_for_text("trains");
     ::kill((*job.launchers[killed])->pid(), SIGKILL);
     const auto results = job.wait();
@@ -219,6 +225,18 @@ TEST_CASE("a job that survives ends with the loss of node 0; it saves if too few
     CHECK_MESSAGE(final_line(results[left].err).starts_with("ddprun: failed: rank " + std::to_string(killed) + " ("),
                   results[left].err);
   }
+}
+
+TEST_CASE("a user who stops a job that has given up waiting lets it save, and it does not start again") {
+  JobOfNodes job({1, 1}, {"*:at=3,0", "*:print=trains", "*:stop", "*:print=saves", "*:sleep=1500"}, 1, 2, "6000");
+  job.wait_for_text("trains");
+  ::kill((*job.launchers[1])->pid(), SIGKILL);
+  REQUIRE(eventually([&] { return contains((*job.launchers[0])->out(), "saves"); }));
+  ::kill((*job.launchers[0])->pid(), SIGTERM);
+  const auto result = job.wait()[0];
+  CHECK(result.code == 143);
+  CHECK_FALSE(contains(result.err, "the ranks were killed"));
+  CHECK_FALSE(contains(result.err, "ddprun: restart"));
 }
 
 TEST_CASE("in a job that survives, a stop of node 0 stops the ranks of all nodes") {
