@@ -31,6 +31,9 @@ torch::Tensor segment_of(const torch::Tensor& flat, int rank, int size) {
   return flat.narrow(0, begin, end - begin);
 }
 
+// So much of a segment is summed at a time: the received sums of more would need memory.
+constexpr int64_t kPieceBytes = 2 << 20;
+
 Block block_of(const torch::Tensor& tensor) {
   return {train::in_place(tensor).recv, tensor.nbytes()};
 }
@@ -56,10 +59,11 @@ TreeReduction::TreeReduction(train::GradientSync& sync, comm::Group ranks, int v
   for (int rank = 0; rank < ranks.size(); ++rank) {
     nodes_.push_back(nodes_of(share_of(rank, ranks.size(), virtual_ranks)));
     rounds_ = std::max(rounds_, nodes_.back().size());
+    first_.push_back(first_.back() + nodes_.back().size());
   }
   train::BucketHook hook;
   hook.prepare = [this](const train::Bucket& bucket, std::size_t index) { prepare(bucket, index); };
-  hook.reduce = [this](const train::Bucket&, std::size_t index) { return reduce(index); };
+  hook.reduce = [this](const train::Bucket& bucket, std::size_t index) { return reduce(bucket, index); };
   if (wire_) {
     hook.complete = [this](const train::Bucket& bucket, std::size_t index) {
       const torch::NoGradGuard no_grad;
@@ -103,22 +107,14 @@ void TreeReduction::end_part(int part, bool may_lack) {
 
 void TreeReduction::prepare(const train::Bucket& bucket, std::size_t index) {
   const torch::NoGradGuard no_grad;
-  if (index == 0) payloads_.resize(sync_.reducer().bucket_count());  // no bucket is being reduced
-  Tensors& nodes = payloads_[index];
-  const std::size_t count = nodes_[static_cast<std::size_t>(ranks_.rank())].size();
+  if (index == 0) payloads_.resize(sync_.reducer().buckets().size());  // no bucket is being reduced
+  Tensors& own = payloads_[index];
   const torch::ScalarType type = wire_type(bucket.flat());
-  if (nodes.empty() || nodes.back().numel() != bucket.flat().numel() || nodes.back().scalar_type() != type) {
-    nodes.resize(count);
-    for (torch::Tensor& node : nodes) {
-      if (wire_ || &node != &nodes.back()) node = torch::empty_like(bucket.flat(), type);
-    }
-  }
-  // The bucket itself, which may be a new one of the same size.
-  if (wire_) {
-    nodes.back().copy_(bucket.flat());
-  } else {
-    nodes.back() = bucket.flat();
-  }
+  if (!own.empty() && (own[0].numel() != bucket.flat().numel() || own[0].scalar_type() != type)) own.clear();
+  const std::size_t count = nodes_[static_cast<std::size_t>(ranks_.rank())].size() - (wire_ ? 0 : 1);
+  while (own.size() < count) own.push_back(torch::empty_like(bucket.flat(), type));
+  if (wire_) own.back().copy_(bucket.flat());
+  const Tensors nodes = payload_of(bucket, index);
   const auto of_bucket = [&](const Tensors& by_parameter) {
     Tensors by_slot;
     for (const comm::Slot& slot : bucket.plan().slots) by_slot.push_back(by_parameter[slot.parameter]);
@@ -143,9 +139,16 @@ bool TreeReduction::is_added_by_backend(const torch::Tensor& flat) const {
          ranks_.backend().capabilities().has_canonical_order(train::dtype_of(flat));
 }
 
-train::Reduced TreeReduction::reduce(std::size_t index) {
+// A tensor for each node of this rank's share. The last one is the bucket itself, if the dtype is the same.
+TreeReduction::Tensors TreeReduction::payload_of(const train::Bucket& bucket, std::size_t index) const {
+  Tensors nodes = payloads_[index];
+  if (!wire_) nodes.push_back(bucket.flat());
+  return nodes;
+}
+
+train::Reduced TreeReduction::reduce(const train::Bucket& bucket, std::size_t index) {
   const torch::NoGradGuard no_grad;
-  const Tensors& nodes = payloads_[index];
+  const Tensors nodes = payload_of(bucket, index);
   const torch::Tensor& flat = nodes.back();
   if (ranks_.size() == 1) return {{"tree", "memory"}, 0};
   if (is_added_by_backend(flat)) {
@@ -153,48 +156,48 @@ train::Reduced TreeReduction::reduce(std::size_t index) {
     call.bucket = static_cast<int64_t>(index);
     return {ranks_.backend().allreduce(call).wait(ranks_.timeout()), flat.nbytes()};
   }
-  exchange_nodes(nodes);
-  const torch::Tensor segment = sum_segment();
-  Exchange call = exchange_like(flat, ranks_.size());  // sends the segment to all ranks
-  for (int rank = 0; rank < ranks_.size(); ++rank) {
-    call.send[static_cast<std::size_t>(rank)] = block_of(segment);
-    call.recv[static_cast<std::size_t>(rank)] = block_of(segment_of(flat, rank, ranks_.size()));
+  const int own = ranks_.rank(), size = ranks_.size();
+  const torch::Tensor segment = segment_of(flat, own, size);
+  const int pieces = static_cast<int>(flat.numel() / size * flat.element_size() / kPieceBytes) + 1;
+  for (int piece = 0; piece < pieces; ++piece) sum_piece(nodes, piece, pieces);
+  Exchange call = exchange_like(flat, size);
+  for (int rank = 0; rank < size; ++rank) {
+    if (rank != own) call.send[static_cast<std::size_t>(rank)] = block_of(segment);
+    if (rank != own) call.recv[static_cast<std::size_t>(rank)] = block_of(segment_of(flat, rank, size));
   }
   const ExecutionInfo info = ranks_.backend().exchange(call).wait(ranks_.timeout());
   return {{"tree", info.transport}, flat.nbytes()};
 }
 
-// Brings this rank's segment of every node to this rank. In a round, a rank sends one of its nodes.
-void TreeReduction::exchange_nodes(const Tensors& nodes) {
-  const int size = ranks_.size();
-  const torch::Tensor mine = segment_of(nodes.back(), ranks_.rank(), size);
-  received_.clear();
-  std::vector<std::size_t> first_of_rank;
-  for (const auto& of_rank : nodes_) {
-    first_of_rank.push_back(received_.size());
-    for (std::size_t node = 0; node < of_rank.size(); ++node) received_.push_back(torch::empty_like(mine));
-  }
+// Adds a piece of this rank's segment over all ranks. In a round, a rank sends one of its nodes.
+void TreeReduction::sum_piece(const Tensors& nodes, int piece, int pieces) {
+  const int own = ranks_.rank(), size = ranks_.size();
+  const auto piece_of = [&](const torch::Tensor& node, int rank) {
+    return segment_of(segment_of(node, rank, size), piece, pieces);
+  };
+  const torch::Tensor sum = piece_of(nodes.back(), own);
+  const auto count = static_cast<int64_t>(first_.back()), bytes = count * static_cast<int64_t>(sum.nbytes());
+  if (!room_.defined() || bytes > room_.numel()) room_ = torch::empty({bytes}, sum.options().dtype(torch::kByte));
+  Tensors all = room_.narrow(0, 0, bytes).view(sum.scalar_type()).view({count, sum.numel()}).unbind();
   for (std::size_t round = 0; round < rounds_; ++round) {
-    Exchange call = exchange_like(nodes.back(), size);
+    Exchange call = exchange_like(sum, size);
     for (int rank = 0; rank < size; ++rank) {
       const auto at = static_cast<std::size_t>(rank);
-      if (round < nodes.size()) call.send[at] = block_of(segment_of(nodes[round], rank, size));
-      if (round < nodes_[at].size()) call.recv[at] = block_of(received_[first_of_rank[at] + round]);
+      const bool sends = round < nodes.size(), receives = round < nodes_[at].size();
+      if (rank == own && sends) all[first_[at] + round] = piece_of(nodes[round], own);
+      if (rank != own && sends) call.send[at] = block_of(piece_of(nodes[round], rank));
+      if (rank != own && receives) call.recv[at] = block_of(all[first_[at] + round]);
     }
     ranks_.backend().exchange(call).wait(ranks_.timeout());
   }
-}
-
-torch::Tensor TreeReduction::sum_segment() const {
-  TreeSum<torch::Tensor> sum;
+  TreeSum<torch::Tensor> tree;
   std::size_t next = 0;
   for (const auto& of_rank : nodes_) {
     for (const Range& node : of_rank) {
-      sum.push(node, received_[next++],
-               [](const torch::Tensor& left, const torch::Tensor& right) { left.add_(right); });
+      tree.push(node, all[next++], [](const torch::Tensor& left, const torch::Tensor& right) { left.add_(right); });
     }
   }
-  return sum.nodes().front().value;
+  sum.copy_(tree.nodes().front().value);
 }
 
 }  // namespace ddprun::elastic

@@ -42,11 +42,11 @@ class TreeReduction {
   using Tensors = std::vector<torch::Tensor>;
 
   void prepare(const train::Bucket& bucket, std::size_t index);
-  train::Reduced reduce(std::size_t index);
+  Tensors payload_of(const train::Bucket& bucket, std::size_t index) const;  // what is sent
+  train::Reduced reduce(const train::Bucket& bucket, std::size_t index);
   torch::ScalarType wire_type(const torch::Tensor& tensor) const;  // in which it is sent
   bool is_added_by_backend(const torch::Tensor& flat) const;
-  void exchange_nodes(const Tensors& nodes);
-  torch::Tensor sum_segment() const;
+  void sum_piece(const Tensors& nodes, int piece, int pieces);
 
   train::GradientSync& sync_;
   const comm::Group ranks_;
@@ -54,9 +54,10 @@ class TreeReduction {
   const std::optional<torch::ScalarType> wire_;
   std::vector<std::vector<Range>> nodes_;  // of each rank's share
   std::size_t rounds_ = 0;                 // the most nodes of a rank
+  std::vector<std::size_t> first_{0};      // how many nodes the ranks before each rank have; last: all
   TreeSum<Tensors> sums_;                  // of the parts so far, by parameter
-  std::vector<Tensors> payloads_;          // by bucket: what is sent, a tensor for each node of this rank's share
-  Tensors received_;                       // this rank's segment of every node, in order; of the bucket in reduce()
+  std::vector<Tensors> payloads_;          // by bucket: of what is sent, all but the bucket itself
+  torch::Tensor room_;                     // bytes, for what sum_piece() receives
 };
 
 }  // namespace ddprun::elastic

@@ -17,18 +17,18 @@ using train::require;
 
 constexpr int kVirtual = 8, kSteps = 3;
 
-// Two dtypes of equally many elements, whose buckets change places after the first step. All: also complex numbers, and
-// one more bucket.
+// Two dtypes of equally many elements, whose buckets change places after the first step. third > 0: also complex
+// numbers, and one more bucket with so many elements.
 struct Net final : torch::nn::Module {
-  explicit Net(bool all) {
+  explicit Net(int64_t third) {
     const auto add = [this](const char* name, int64_t count, torch::ScalarType type) {
       register_parameter(name, torch::zeros({count}, type));
     };
     add("first", 6, torch::kFloat32);
     add("second", 6, torch::kFloat64);
-    if (!all) return;
+    if (third == 0) return;
     add("complex", 3, torch::kComplexFloat);
-    add("third", 40, torch::kFloat32);
+    add("third", third, torch::kFloat32);
   }
 };
 
@@ -59,10 +59,10 @@ torch::ScalarType type_of(const torch::Tensor& tensor, std::optional<torch::Scal
 }
 
 // As the definition says: neighbours first.
-std::vector<torch::Tensor> expected(bool all, int step, std::optional<torch::ScalarType> wire) {
+std::vector<torch::Tensor> expected(int64_t third, int step, std::optional<torch::ScalarType> wire) {
   std::vector<std::vector<torch::Tensor>> sums;
   for (int rank = 0; rank < kVirtual; ++rank) {
-    const Net net(all);
+    const Net net(third);
     backward(net, rank, step);
     sums.push_back(gradients_of(net));
     for (torch::Tensor& gradient : sums.back()) gradient = gradient.to(type_of(gradient, wire));
@@ -76,11 +76,11 @@ std::vector<torch::Tensor> expected(bool all, int step, std::optional<torch::Sca
   return sums.front();
 }
 
-void check_on(int size, std::optional<torch::ScalarType> wire, bool all = true) {
+void check_on(int size, std::optional<torch::ScalarType> wire, int64_t third = 40) {
   CAPTURE(size);
   CHECK(failures(run_ranks(size, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
-          const Net net(all);
+          const Net net(third);
           const comm::Group ranks(*backend, kDeadline);
           train::GradientSyncOptions options;
           options.reducer.bucket_bytes = options.reducer.first_bucket_bytes = 40;
@@ -97,7 +97,7 @@ void check_on(int size, std::optional<torch::ScalarType> wire, bool all = true) 
             }
             sync.finalize();
             reduction->end_step();
-            const auto sums = gradients_of(net), wanted = expected(all, step, wire);
+            const auto sums = gradients_of(net), wanted = expected(third, step, wire);
             for (std::size_t p = 0; p < sums.size(); ++p) {
               require(torch::equal(sums[p].to(wanted[p].dtype()), wanted[p]),
                       "step " + std::to_string(step) + ", parameter " + std::to_string(p));
@@ -112,13 +112,17 @@ TEST_CASE("the sum of all virtual ranks has the same bits on any number of ranks
 }
 
 TEST_CASE("and if two buckets of equal length and of different dtypes change places") {
-  for (const int size : {3, 5}) check_on(size, std::nullopt, false);
+  for (const int size : {3, 5}) check_on(size, std::nullopt, 0);
+}
+
+TEST_CASE("and if a segment is summed in several pieces") {
+  check_on(3, std::nullopt, 1'600'003);
 }
 
 TEST_CASE("a virtual rank without a gradient is reported, also if another one of this rank has it") {
   CHECK(failures(run_ranks(1, As::processes, kDeadline, [&](testing::Rank& rank) {
           const auto backend = comm::join_good(rank);
-          const Net net(false);
+          const Net net(0);
           const comm::Group ranks(*backend, kDeadline);
           train::GradientSync sync(train::tensors_of(net), ranks, {});
           TreeReduction reduction(sync, ranks, kVirtual);
