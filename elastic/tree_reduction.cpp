@@ -64,10 +64,11 @@ TreeReduction::TreeReduction(train::GradientSync& sync, comm::Group ranks, int v
   train::BucketHook hook;
   hook.prepare = [this](const train::Bucket& bucket, std::size_t index) { prepare(bucket, index); };
   hook.reduce = [this](const train::Bucket& bucket, std::size_t index) { return reduce(bucket, index); };
-  if (wire_) {
+  if (wire_ || rounds_ > 1) {
     hook.complete = [this](const train::Bucket& bucket, std::size_t index) {
       const torch::NoGradGuard no_grad;
-      bucket.flat().copy_(payloads_[index].back());
+      if (wire_) bucket.flat().copy_(payloads_[index].back());
+      payloads_[index].clear();
     };
   }
   sync_.reducer().set_hook(std::move(hook));
@@ -108,11 +109,9 @@ void TreeReduction::end_part(int part, bool may_lack) {
 void TreeReduction::prepare(const train::Bucket& bucket, std::size_t index) {
   const torch::NoGradGuard no_grad;
   if (index == 0) payloads_.resize(sync_.reducer().buckets().size());  // no bucket is being reduced
-  Tensors& own = payloads_[index];
-  const torch::ScalarType type = wire_type(bucket.flat());
-  if (!own.empty() && (own[0].numel() != bucket.flat().numel() || own[0].scalar_type() != type)) own.clear();
+  Tensors& own = payloads_[index] = {};
   const std::size_t count = nodes_[static_cast<std::size_t>(ranks_.rank())].size() - (wire_ ? 0 : 1);
-  while (own.size() < count) own.push_back(torch::empty_like(bucket.flat(), type));
+  while (own.size() < count) own.push_back(torch::empty_like(bucket.flat(), wire_type(bucket.flat())));
   if (wire_) own.back().copy_(bucket.flat());
   const Tensors nodes = payload_of(bucket, index);
   const auto of_bucket = [&](const Tensors& by_parameter) {
