@@ -109,7 +109,8 @@ def hashes_of(args, folder):
                 summary, _ = train(args.program, config_of(args, job, ranks, backend), folder, LIMIT)
                 name = f"{ranks} ranks, {backend}"
                 found.setdefault(job, {})[name] = summary["weights.sha256"]
-                print(f"{job}, {name}: {summary['weights.sha256'][:16]}", flush=True)
+                print(f"{job}, {name}: {summary['weights.sha256'][:16]}, peak memory of a rank "
+                      f"{summary['peak_memory_bytes'] / 2 ** 20:.0f} MiB", flush=True)
     return found
 
 
