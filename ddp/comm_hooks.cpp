@@ -46,7 +46,7 @@ struct HookedBucket {
     const auto before = buffer.lock();
     const bool is_rebuilt = before.get() != bucket.flat().unsafeGetTensorImpl();
     full = {.index = static_cast<int>(index),
-            .is_last = index + 1 == reducer.buckets().size(),
+            .is_last = index + 1 == reducer.bucket_count(),
             .buffer = bucket.flat(),
             .gradients = bucket.views(),
             .parameters = reducer.parameters_of(bucket),
@@ -91,7 +91,7 @@ void register_comm_hook(train::GradientSync& sync, const Group& group, CommHook 
   stages.prepare = [&reducer, buckets, group, prepare = std::move(hook.prepare)](const train::Bucket& bucket,
                                                                                  std::size_t index) {
     const torch::NoGradGuard no_grad;
-    if (index == 0) buckets->resize(reducer.buckets().size());  // no bucket is being reduced
+    if (index == 0) buckets->resize(reducer.bucket_count());  // no bucket is being reduced
     buckets->at(index).open(reducer, bucket, index);
     if (prepare) prepare(buckets->at(index).full, group);
   };

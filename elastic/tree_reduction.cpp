@@ -108,7 +108,7 @@ void TreeReduction::end_part(int part, bool may_lack) {
 
 void TreeReduction::prepare(const train::Bucket& bucket, std::size_t index) {
   const torch::NoGradGuard no_grad;
-  if (index == 0) payloads_.resize(sync_.reducer().buckets().size());  // no bucket is being reduced
+  if (index == 0) payloads_.resize(sync_.reducer().bucket_count());  // no bucket is being reduced
   Tensors& own = payloads_[index] = {};
   const std::size_t count = nodes_[static_cast<std::size_t>(ranks_.rank())].size() - (wire_ ? 0 : 1);
   while (own.size() < count) own.push_back(torch::empty_like(bucket.flat(), wire_type(bucket.flat())));

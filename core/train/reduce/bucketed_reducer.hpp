@@ -73,7 +73,7 @@ class BucketedReducer final : public Reducer {
   void set_divisor(int divisor);
   // The parameters of a bucket, by slot.
   std::vector<torch::Tensor> parameters_of(const Bucket& bucket) const;
-  const std::vector<Bucket>& buckets() const { return buckets_; }  // in the order of their numbers
+  std::size_t bucket_count() const { return buckets_.size(); }
 
   // finalize calls it with the number of each bucket before it waits for the bucket. For progress reports.
   void set_on_wait(std::function<void(int bucket)> on_wait) { on_wait_ = std::move(on_wait); }
