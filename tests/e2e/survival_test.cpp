@@ -149,6 +149,15 @@ TEST_CASE("ranks may die at any moment, one after the other, until one is left")
   CHECK(contains(result.err, "; 1 rank goes on"));
 }
 
+TEST_CASE("SIGUSR1 to a rank ends only this rank") {
+  const More over = {"comm.backend=gloo"};
+  Runs runs;
+  runs.expected(over);
+  const auto result = runs.disturbed(over, [](Job& job) { ::kill(job.ranks(4).at(2), SIGUSR1); });
+  runs.check(result, over, 3);
+  CHECK(contains(result.err, "; 3 ranks go on"));
+}
+
 TEST_CASE("a dead rank is started again and joins the others, whose training goes on meanwhile") {
   const More over = {"comm.backend=gloo", "train.epochs=40"};
   Runs runs;

@@ -60,7 +60,9 @@ TEST_CASE("1 to 5 ranks compute what 8 compute, over each backend") {
     CHECK(numbers_of(runs.summary(ranks, {"comm.backend=gloo"})) == expected);
   }
   for (const int ranks : {3, 8}) CHECK(numbers_of(runs.summary(ranks, {"comm.backend=shm"})) == expected);
-  CHECK(numbers_of(runs.summary(5, {"comm.backend=ucx"})) == expected);
+  for (const int ranks : {5, 6}) CHECK(numbers_of(runs.summary(ranks, {"comm.backend=ucx"})) == expected);
+  CHECK(numbers_of(runs.summary(7, {"comm.backend=gloo"})) == expected);
+  CHECK(numbers_of(runs.summary(2, {"comm.backend=gloo", "comm.algorithm=tree"})) == expected);
   CHECK(numbers_of(runs.summary(3, {"comm.backend=gloo", "experiment.seed=1"})) != expected);
 }
 
@@ -148,13 +150,17 @@ TEST_CASE("a run resumes in the middle of an epoch on another number of ranks, o
   }
 }
 
-TEST_CASE("a model that keeps a state of its own is refused at the first step, by the name of a parameter") {
+TEST_CASE(
+    "a model with a state or random numbers of its own is refused at the first step, by the name of a parameter") {
   Runs runs;
-  const auto result = runs.start(2, {std::string("model.name=") + FAULTY_MODEL, "model.options.fault=counts_calls"});
-  CHECK(result.code == 2);
-  CHECK(ddprun::testing::contains(result.err,
-                                  "strategy.virtual_ranks: the gradient of fc1.weight changed when the same samples "
-                                  "were computed twice: the model keeps a state outside its buffers"));
+  for (const std::string fault : {"counts_calls", "own_random"}) {
+    CAPTURE(fault);
+    const auto result = runs.start(2, {std::string("model.name=") + FAULTY_MODEL, "model.options.fault=" + fault});
+    CHECK(result.code == 2);
+    CHECK(ddprun::testing::contains(result.err,
+                                    "strategy.virtual_ranks: the gradient of fc1.weight changed when the same samples "
+                                    "were computed twice: the model keeps a state outside its buffers"));
+  }
   CHECK(runs.start(2, {std::string("model.name=") + FAULTY_MODEL}).code == 0);
 }
 

@@ -63,6 +63,7 @@ class Faulty final : public ddprun::Classifier {
     if (is("counts_evaluations") && !layers_->is_training()) layers_->calls.add_(1);
     torch::Tensor output = layers_->fc2(layers_->drop(torch::relu(layers_->fc1(shape_.flatten(input)))));
     if (is("counts_calls")) output = output * counted();
+    if (is("own_random")) output = output * static_cast<double>(1 + std::random_device()() % 100'000);
     if (is("varies")) {  // an operation without a deterministic kernel, which changes nothing
       torch::Tensor copy = output.detach().clone();
       copy.put_(torch::zeros({1}, torch::kInt64), copy.flatten().narrow(0, 0, 1).clone());

@@ -52,24 +52,28 @@ def kill_at_start(place, backend, rng):
 STEPS = "train.steps=160"
 
 
-def restart(place, backend, rng):
-    whole = tensors_without_fault(place, backend_of(backend), STEPS)
-    job = place.train(backend_of(backend), STEPS, "launch.max_restarts=1")
-    job.wait_for_step(rng.randint(11, 16))
-    ranks = job.ranks(WORLD)
-    victim = rng.randrange(WORLD)
-    fault = now()
-    os.kill(ranks[victim], signal.SIGKILL)
-    code = job.wait()
-    lines = [when for when, text in job.lines if when > fault and re.search(r"epoch \d+ \[", text)]
-    resumed = [when for when, text in job.lines if when > fault and "resuming from" in text]
-    first = [when for when in lines if resumed and when > resumed[0]]
-    named = any(re.search(rf"rank {victim} .*{KILLED}", text) for _, text in job.lines)
-    outcome = Outcome(detect=first[0] - fault if first else None, code=code == 0, rank=named,
-                      left=place.left(), commit=tensors_of(place.commits()[-1]) == whole)
-    if outcome.problems():
-        outcome.note = job.text()[-1500:]
-    return outcome
+def going_on(line, setting, *options):
+    """Training goes on after `line`, and ends with the same bits. Measures until the next finished step."""
+    def trial(place, backend, rng):
+        settings = (backend_of(backend), STEPS, setting)
+        whole = tensors_without_fault(place, *settings)
+        job = place.start([*place.argv(*settings), *options])
+        job.wait_for_step(rng.randint(11, 16))
+        ranks = job.ranks(WORLD)
+        victim = rng.randrange(WORLD)
+        fault = now()
+        os.kill(ranks[victim], signal.SIGKILL)
+        code = job.wait()
+        lines = [when for when, text in job.lines if when > fault and re.search(r"epoch \d+ \[", text)]
+        goes_on = [when for when, text in job.lines if when > fault and line in text]
+        first = [when for when in lines if goes_on and when > goes_on[0]]
+        named = any(re.search(rf"rank {victim} .*{KILLED}", text) for _, text in job.lines)
+        outcome = Outcome(detect=first[0] - fault if first else None, code=code == 0, rank=named,
+                          left=place.left(), commit=tensors_of(place.commits()[-1]) == whole)
+        if outcome.problems():
+            outcome.note = job.text()[-1500:]
+        return outcome
+    return trial
 
 
 def kill_in_checkpoint(place, backend, rng):
@@ -161,7 +165,10 @@ ROWS = [  # quick=0: a test in tests/e2e does the same
     Row("SIGKILL of a rank while the ranks start", "signal and rank named; exit 5", 0.5, kill_at_start, quick=1,
         full=50),
     Row("SIGKILL of a rank, with launch.max_restarts", "first step of the restarted ranks; the same bits at the end",
-        None, restart, detect=0.6, quick=1, full=20),
+        None, going_on("resuming from", "launch.max_restarts=1"), detect=0.6, quick=1, full=20),
+    Row("SIGKILL of a rank, with virtual ranks and --nnodes 1:1",
+        "next step of the other ranks; the same bits at the end", None,
+        going_on(" on after step ", "strategy.virtual_ranks=8", "--nnodes", "1:1"), detect=0.6, quick=1, full=20),
     Row("SIGKILL while a checkpoint is written", "the newest checkpoint or the one before loads", 0.5,
         kill_in_checkpoint, quick=1, full={"shm": 700, "other": 100}),
     Row("SIGSTOP of a rank", "seen at once, named after a grace of 2 s; exit 5", 2.5, stop, detect=0.2, quick=1),

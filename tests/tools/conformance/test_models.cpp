@@ -17,6 +17,7 @@ constexpr Fault kFaults[] = {
     {"registers_later", "state_dict: training keeps names and tensors", "\"nothing\" became \"mean [1] float\""},
     {"replaces_parameter", "state_dict: training keeps names and tensors", "fc2.weight is another tensor"},
     {"counts_calls", "training: the same seed gives the same gradients", "the gradient of fc1.weight differs"},
+    {"own_random", "training: the same seed gives the same gradients", "the gradient of fc1.weight differs"},
     {"detaches", "training: the same seed gives the same gradients", "the loss has no gradient"},
     {"one_output", "evaluation: any batch size", "the output for 2 samples has the shape [1, 4]"},
     {"sums_loss", "evaluation: the loss is the mean over the batch", "but the mean of their losses is"},
