@@ -207,7 +207,8 @@ class DyingRun:
             return []
 
     def hit(self):
-        """Disturbs ranks or a host, but never all ranks. Returns the kind, and the seconds until the others go on."""
+        """Disturbs ranks or a host, but never all ranks. Returns the kind, and the seconds until the others have
+        finished the next step."""
         ranks = {host: self.ranks_of(host) for host in range(len(self.launchers))}
         others = [host for host in ranks if host > 0 and ranks[host]]
         kind = self.choice.choices(["kill", "stop", "host", "silent", "leave"], [6, 1, 2, 1, 1])[0]
@@ -230,6 +231,7 @@ class DyingRun:
         except ProcessLookupError:
             return None
         went_on = self.time_of("go(es)? on after step", begin)
+        went_on = went_on and self.time_of(r"epoch \d+ \[", went_on)
         if kind in ("host", "silent", "leave"):
             for pid in ranks[host]:
                 silence(pid)
@@ -373,7 +375,7 @@ def print_deaths(found):
         for kind, pauses in of_job["pauses"].items():
             if len(pauses) > 1:
                 cuts = statistics.quantiles(pauses, n=100, method="inclusive")
-                print(f"  {kind}: {len(pauses)} times, seconds until the others go on: median {cuts[49]:.3f}, "
+                print(f"  {kind}: {len(pauses)} times, seconds until the next finished step: median {cuts[49]:.3f}, "
                       f"p99 {cuts[98]:.3f}, longest {max(pauses):.3f}")
 
 
