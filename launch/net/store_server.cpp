@@ -101,10 +101,10 @@ class StoreSession : public HubClient, public std::enable_shared_from_this<Store
     if (result != Greeting::Result::incomplete) throw std::runtime_error("no proof of the secret");
   }
 
-  // The hub may be in the middle of something: after an error it learns from end() that this client is gone.
+  // After an error, handle() still reads the other side's last words, and then the end.
   void write() {
     const auto sent = [self = shared_from_this()](error_code error, std::size_t) {
-      if (error) return self->close();
+      if (error) return;
       self->queue_.pop_front();
       if (!self->queue_.empty()) self->write();
     };
