@@ -125,6 +125,7 @@ TEST_CASE("a rank that is much slower than the median of the others is named at 
       "rank 1 (host) is slow: its own part of a step takes 410 ms, that of the other ranks 40 ms; they wait for it"};
   CHECK(check(watch, ranks_with({40, 410, 41, 39}), at(0)) == line);
   for (int second = 5; second < 60; second += 5) CHECK(check(watch, ranks_with({40, 410, 41, 39}), at(second)).empty());
+  CHECK(check(watch, ranks_with({40, 410, 41, 39}), at(59)).empty());
   CHECK(check(watch, ranks_with({40, 410, 41, 39}), at(60)) == line);
 }
 
