@@ -105,16 +105,18 @@ TEST_CASE("a rank's own failure is the cause for ranks that lost it") {
 
 TEST_CASE("ranks that vanish are named, and end the others") {
   Ranks ranks(4);
-  std::thread second([&] { ranks.kill(3); });  // each takes up to 100 ms, after which the first cause counts
-  ranks.kill(2);
+  // Each takes up to 100 ms, after which the first cause counts.
+  std::thread first([&] { ranks.kill(2); }), second([&] { ranks.kill(3); });
+  first.join();
   second.join();
   CHECK(becomes_true([&] { return ranks.aborted(0) && ranks.aborted(1); }));
   const auto cause = ranks[1].failed(Error(ExitCode::peer, "aborted"));
   REQUIRE(cause);
   CHECK(cause->code() == ExitCode::peer);
   CHECK(contains(cause->what(), "rank 2 ("));
-  CHECK(contains(cause->what(), "; rank 3 ("));
+  CHECK(contains(cause->what(), "rank 3 ("));
   CHECK(contains(cause->what(), "lost: the connection has ended"));
+  CHECK(contains(cause->what(), " is lost too"));
 }
 
 TEST_CASE("a rank that does not end by itself is ended after the grace period") {
