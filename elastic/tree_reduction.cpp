@@ -153,6 +153,7 @@ train::Reduced TreeReduction::reduce(const train::Bucket& bucket, std::size_t in
   if (is_added_by_backend(flat)) {
     Collective call = train::in_place(flat);
     call.bucket = static_cast<int64_t>(index);
+    call.canonical_order = ranks_.size() > 2;
     return {ranks_.backend().allreduce(call).wait(ranks_.timeout()), flat.nbytes()};
   }
   const int own = ranks_.rank(), size = ranks_.size();

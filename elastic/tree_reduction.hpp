@@ -18,7 +18,7 @@ namespace ddprun::elastic {
 // segment of every bucket, and sends the result to all: a reduce-scatter and an allgather, both by
 // CommBackend::exchange. If the number of ranks is a power of two, a rank sends as many bytes as in a ring. Otherwise
 // its share has several nodes, and it sends each of them in the reduce-scatter. Two ranks call allreduce, because a sum
-// of two has one order. So do 4, 8, ... ranks whose backend adds in this order (Capabilities::has_canonical_order).
+// of two has one order. So do 4, 8, ... ranks whose backend can add in this order (Collective::canonical_order).
 //
 // Replaces the allreduce of `sync` from the next step on. The gradients become sums over the virtual ranks, not
 // averages: the caller divides each loss by their number. The training thread calls all functions.

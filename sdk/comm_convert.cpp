@@ -8,7 +8,7 @@ ddprun_collective to_table(const Collective& call) {
           .op = static_cast<int32_t>(call.op),
           .root = call.root,
           .memory = static_cast<int32_t>(call.memory),
-          .reserved = 0,
+          .canonical_order = call.canonical_order ? 1 : 0,
           .send = call.send,
           .recv = call.recv,
           .count = call.count,
@@ -23,7 +23,8 @@ Collective from_table(const ddprun_collective& call) {
           .op = static_cast<Op>(call.op),
           .root = call.root,
           .memory = static_cast<Memory>(call.memory),
-          .stream = call.stream};
+          .stream = call.stream,
+          .canonical_order = call.canonical_order != 0};
 }
 
 ddprun_exchange to_table(const Exchange& call) {

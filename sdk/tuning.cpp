@@ -110,9 +110,8 @@ Tuning tuning_of(const Host& host, std::string_view backend, std::span<const ddp
   const auto all = host.allgather(read ? "read\n" + text : "cannot be read");
   try {
     if (!read) throw std::invalid_argument("cannot be read");
-    for (const std::string& other : all) {
-      if (other != all[static_cast<std::size_t>(host.rank())]) throw std::invalid_argument("differs between the ranks");
-    }
+    const auto same = std::count(all.begin(), all.end(), all[static_cast<std::size_t>(host.rank())]);
+    if (same != host.size()) throw std::invalid_argument("differs between the ranks");
     return Tuning::parse(text, backend, algorithms);
   } catch (const std::invalid_argument& error) {
     throw CommError(CommStatus::invalid, "comm.options.tuning = \"" + path + "\": " + error.what());

@@ -1,5 +1,7 @@
 #include "comm/call.hpp"
 
+#include <bit>
+
 namespace ddprun::comm {
 namespace {
 
@@ -99,6 +101,12 @@ void check(const CommBackend& backend, const CallShape& shape, const Collective&
   }
   if (reduces(shape.kind)) {
     require(call.op != Op::avg || is_floating(call.dtype), "avg is for floating types only", CommStatus::unsupported);
+  }
+  if (call.canonical_order) {
+    require(shape.kind == Kind::allreduce && call.op == Op::sum &&
+                std::has_single_bit(static_cast<unsigned>(backend.size())) &&
+                backend.capabilities().has_canonical_order(call.dtype),
+            "no chosen algorithm adds this in canonical order", CommStatus::unsupported);
   }
   uint64_t bytes = 0;  // of the larger buffer
   const uint64_t element = size_of(call.dtype) * static_cast<uint64_t>(backend.size());

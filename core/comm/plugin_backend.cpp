@@ -13,27 +13,27 @@ const char* text_of(const char* text) {
   return text != nullptr ? text : "";
 }
 
-Capabilities on_device(Capabilities capabilities, int device) {
-  capabilities.cuda = capabilities.cuda && device >= 0;
+Capabilities chosen_by(const JoinOptions& options, Capabilities capabilities) {
+  capabilities.cuda = capabilities.cuda && options.device >= 0;
+  std::erase_if(capabilities.algorithms,
+                [&](const AlgorithmInfo& one) { return options.algorithm != "auto" && options.algorithm != one.name; });
   return capabilities;
 }
 
 }  // namespace
 
 PluginBackend::PluginBackend(const ddprun_comm_plugin& plugin, const JoinOptions& options)
-    : CommBackend(options.rank, options.size, plugin.name + options.whose,
-                  on_device(capabilities_of(plugin), options.device)),
+    : CommBackend(options.rank, options.size, plugin.name + options.whose, chosen_by(options, capabilities_of(plugin))),
       table_(plugin),
       algorithm_(options.algorithm),
-      by_allreduce_(taken_by(capabilities(), algorithm_)),
-      by_reduce_scatter_(taken_by(capabilities(), "auto")),
+      by_allreduce_(taken_by(capabilities())),
+      by_reduce_scatter_(taken_by(capabilities_of(plugin))),
       deadline_(options.deadline),
       handle_(std::make_shared<PluginHandle>(plugin, options)) {}
 
-PluginBackend::Taken PluginBackend::taken_by(const Capabilities& capabilities, const std::string& algorithm) {
+PluginBackend::Taken PluginBackend::taken_by(const Capabilities& capabilities) {
   Taken taken{};
   for (const AlgorithmInfo& one : capabilities.algorithms) {
-    if (algorithm != "auto" && algorithm != one.name) continue;
     for (std::size_t dtype = 0; dtype < kDTypeCount; ++dtype) {
       for (std::size_t op = 0; op < kOpCount; ++op) {
         if ((one.dtypes & bits(dtype)) != 0 && (one.ops & bits(op)) != 0) taken[dtype][op] |= one.memory;

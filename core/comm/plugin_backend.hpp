@@ -78,7 +78,7 @@ class PluginBackend final : public CommBackend {
   // By dtype and op: the memory in which it is taken, as a mask.
   using Taken = std::array<std::array<uint32_t, kOpCount>, kDTypeCount>;
 
-  static Taken taken_by(const Capabilities& capabilities, const std::string& algorithm);
+  static Taken taken_by(const Capabilities& capabilities);
   template <class Function, class Call = Collective>
   Work start(Kind kind, Function* function, const Call& call);
   Started& take_request();

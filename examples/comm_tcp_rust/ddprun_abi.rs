@@ -129,7 +129,7 @@ pub struct ddprun_collective {
     pub op: i32,
     pub root: i32,
     pub memory: i32,
-    pub reserved: i32,
+    pub canonical_order: i32,
     pub send: *const c_void,
     pub recv: *mut c_void,
     pub count: u64,

@@ -83,7 +83,7 @@ fn ddprun_collective_is_as_in_c() {
     field!(ddprun_collective, op, 8, 4);
     field!(ddprun_collective, root, 12, 4);
     field!(ddprun_collective, memory, 16, 4);
-    field!(ddprun_collective, reserved, 20, 4);
+    field!(ddprun_collective, canonical_order, 20, 4);
     field!(ddprun_collective, send, 24, 8);
     field!(ddprun_collective, recv, 32, 8);
     field!(ddprun_collective, count, 40, 8);

@@ -32,15 +32,13 @@ gloo max max hierarchical
 
 }  // namespace
 
-std::optional<Algorithm> algorithm_named(const std::string& name) {
-  for (std::size_t i = 0; i < std::size(kAlgorithms); ++i) {
-    if (name == kAlgorithms[i].name) return static_cast<Algorithm>(i);
-  }
-  return std::nullopt;
-}
-
 Tuning tuning_for(const Host& host, bool is_hierarchical) {
   return tuning_of(host, "gloo", kAlgorithms, is_hierarchical ? kHierarchical : kStock);
+}
+
+// The limit is that of the table for 4 and 8 ranks.
+Algorithm in_canonical_order(uint64_t bytes) {
+  return bytes <= 65536 ? Algorithm::doubling : Algorithm::halving_doubling;
 }
 
 Algorithm between_hosts(int hosts, uint64_t bytes) {

@@ -3,8 +3,6 @@
 
 #include <cstddef>
 #include <iterator>
-#include <optional>
-#include <string>
 
 #include "ddprun/plugin/tuning.hpp"
 
@@ -16,8 +14,8 @@ enum class Algorithm { ring, tree, halving_doubling, doubling, hierarchical };
 inline constexpr ddprun_comm_algorithm kAlgorithms[] = {
     algorithm("ring", kAllDtypes, kAllOps),
     algorithm("tree", kAllDtypes, kAllOps),
-    algorithm("halving_doubling", kAllDtypes, kAllOps),
-    algorithm("doubling", kAllDtypes, kAllOps),
+    algorithm("halving_doubling", kAllDtypes, kAllOps, 0, kAllDtypes),
+    algorithm("doubling", kAllDtypes, kAllOps, 0, kAllDtypes),
     algorithm("hierarchical", kAllDtypes, kAllOps),
 };
 inline constexpr std::size_t kAlgorithmCount = std::size(kAlgorithms);
@@ -30,12 +28,11 @@ inline constexpr ddprun_option_spec kOptions[] = {
     kTuningOption,
 };
 
-// Empty for "auto"; otherwise `name` is one of the above.
-std::optional<Algorithm> algorithm_named(const std::string& name);
-
 // The table for "auto": comm.options.tuning, or the plugin's own table. Collective. Throws CommError.
 // is_hierarchical: the plugin's own table uses hierarchical.
 Tuning tuning_for(const Host& host, bool is_hierarchical);
+// For a call with Collective::canonical_order.
+Algorithm in_canonical_order(uint64_t bytes);
 // For the reduction between one rank of each host: by the plugin's own table without hierarchical.
 Algorithm between_hosts(int hosts, uint64_t bytes);
 

@@ -17,7 +17,7 @@ void copy(const Collective& call) {
 GlooCommunicator::GlooCommunicator(const Host& host, const std::vector<host::Process>& processes)
     : CommBackend(host),
       host_(host),
-      asked_(algorithm_named(host.algorithm())),
+      asked_(host.algorithm_as<Algorithm>(kAlgorithms)),
       hierarchy_(shm::Hierarchy::make(host, processes, asked_ == Algorithm::hierarchical, !asked_)),
       tuning_(tuning_for(host, hierarchy_ != nullptr && hierarchy_->is_usable() && shm::has_two_levels(processes))),
       mesh_(host, processes) {
@@ -80,7 +80,9 @@ void GlooCommunicator::fail(const CommError& error, int cause) {
 
 Algorithm GlooCommunicator::algorithm_of(const Collective& call) const {
   if (asked_) return *asked_;
-  return static_cast<Algorithm>(tuning_.index(host_.size(), call.count * size_of(call.dtype)));
+  const uint64_t bytes = call.count * size_of(call.dtype);
+  if (call.canonical_order) return in_canonical_order(bytes);
+  return static_cast<Algorithm>(tuning_.index(host_.size(), bytes));
 }
 
 void GlooCommunicator::allreduce_over_mesh(const Run& run, Algorithm algorithm, const Collective& call) {

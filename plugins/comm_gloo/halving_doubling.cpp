@@ -26,7 +26,7 @@ void halve_and_double(const Run& run, const Doubling& order, const Collective& c
   const Reduction reduction(run, call);
   for (int round = 0; round < order.rounds(); ++round) {
     const int peer = order.peer(round);
-    const auto kept = order.held(round + 1, call.count), given = order.given(round, call.count);
+    const auto kept = order.kept(round).of(call.count), given = order.given(round).of(call.count);
     exchange(run, {peer, order.at(given), order.bytes_of(given)}, order.bytes_of(kept),
              [&](uint64_t at, uint64_t bytes) {
                std::byte* const mine = order.at(kept) + at;
@@ -34,12 +34,12 @@ void halve_and_double(const Run& run, const Doubling& order, const Collective& c
              });
   }
   if (call.op == Op::avg) {
-    const auto share = order.held(order.rounds(), call.count);
+    const auto share = order.kept(order.rounds() - 1).of(call.count);
     reduction::divide(order.at(share), call.dtype, share.length, run.divisor);
   }
   for (int round = order.rounds() - 1; round >= 0; --round) {
     const int peer = order.peer(round);
-    const auto kept = order.held(round + 1, call.count), given = order.given(round, call.count);
+    const auto kept = order.kept(round).of(call.count), given = order.given(round).of(call.count);
     exchange(run, {peer, order.at(kept), order.bytes_of(kept)}, peer, order.at(given), order.bytes_of(given));
   }
 }

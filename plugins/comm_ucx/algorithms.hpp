@@ -24,6 +24,9 @@ struct Schedule {
 void ring_allreduce(const Group& group, const Collective& call, Schedule& schedule);
 // Recursive doubling (topology.hpp): whole vectors in the fewest successive messages. For small vectors.
 void tree_allreduce(const Group& group, const Collective& call, Schedule& schedule);
+// Halving and doubling (topology.hpp): as few bytes as the ring if the number of ranks is a power of two. Each segment
+// is halved by itself, so that it can be sent on before the next one has arrived.
+void halving_doubling_allreduce(const Group& group, const Collective& call, Schedule& schedule);
 // Down the binomial tree of topology.hpp, from call.root.
 void tree_broadcast(const Group& group, const Collective& call, Schedule& schedule);
 // The allgather phase of the ring. recv already has the rank's own block.

@@ -6,6 +6,7 @@ namespace {
 // Measured on 2026-11-21 with `ddprun bench --tune`: float32 sums over TCP on the loopback of a machine with 2 cores.
 // With 4 ranks the tree was faster up to 64 KiB, the ring from 256 KiB; with 2 ranks they were equal in between.
 // Between machines the tree's extra bytes cost more, so the limit is the lower one.
+constexpr uint64_t kFewBytes = 65536;
 constexpr char kOverUcx[] = R"(ddprun-tuning 1
 ucx max 65536 tree
 ucx max max ring
@@ -23,13 +24,6 @@ Tuning tuned(const Host& host, bool is_hierarchical) {
 
 }  // namespace
 
-std::optional<Algorithm> algorithm_named(const std::string& name) {
-  for (std::size_t i = 0; i < std::size(kAlgorithms); ++i) {
-    if (name == kAlgorithms[i].name) return static_cast<Algorithm>(i);
-  }
-  return std::nullopt;
-}
-
 Choice::Choice(const Host& host, int hosts, bool is_hierarchical)
     : tuned_memory_(host.device() < 0 ? Memory::host : Memory::cuda),
       ranks_(host.size()),
@@ -37,8 +31,10 @@ Choice::Choice(const Host& host, int hosts, bool is_hierarchical)
       tuned_(tuned(host, is_hierarchical)),
       over_ucx_(Tuning::parse(kOverUcx, "ucx", kAlgorithms)) {}
 
-Algorithm Choice::algorithm(Memory memory, uint64_t bytes) const {
-  const Tuning& tuning = memory == tuned_memory_ ? tuned_ : over_ucx_;
+Algorithm Choice::algorithm(const Collective& call) const {
+  const uint64_t bytes = call.count * size_of(call.dtype);
+  if (call.canonical_order) return bytes <= kFewBytes ? Algorithm::tree : Algorithm::halving_doubling;
+  const Tuning& tuning = call.memory == tuned_memory_ ? tuned_ : over_ucx_;
   return static_cast<Algorithm>(tuning.index(ranks_, bytes));
 }
 

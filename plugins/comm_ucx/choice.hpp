@@ -1,22 +1,22 @@
 // The algorithms that the plugin declares, and which of them "auto" chooses.
 #pragma once
 
-#include <optional>
-#include <string>
+#include <iterator>
 
 #include "ddprun/plugin/tuning.hpp"
 
 namespace ddprun::ucx_backend {
 
-enum class Algorithm { ring, tree, hierarchical };
+enum class Algorithm { ring, tree, halving_doubling, hierarchical };
 
 // In the order of the enum.
 inline constexpr ddprun_comm_algorithm kAlgorithms[] = {
     algorithm("ring", kAllDtypes, kAllOps),
-    algorithm("tree", kAllDtypes, kAllOps),
+    algorithm("tree", kAllDtypes, kAllOps, 0, kAllDtypes),
+    algorithm("halving_doubling", kAllDtypes, kAllOps, 0, kAllDtypes),
     algorithm("hierarchical", kAllDtypes, kAllOps, bits(Memory::host)),
 };
-inline constexpr std::size_t kOfGpus = 2;  // the first ones support GPU memory too
+inline constexpr std::size_t kOfGpus = 3;  // the first ones support GPU memory too
 
 // What comm.options may have.
 inline constexpr ddprun_option_spec kOptions[] = {
@@ -26,17 +26,13 @@ inline constexpr ddprun_option_spec kOptions[] = {
     kTuningOption,
 };
 
-// Empty for "auto"; otherwise `name` is one of the above.
-std::optional<Algorithm> algorithm_named(const std::string& name);
-
 // What "auto" chooses. It depends on the arguments only, so that all ranks agree.
 class Choice {
  public:
   // Collective. The table is comm.options.tuning, which is for GPU memory if the ranks have GPUs, else the plugin's
   // own. hosts: their number. is_hierarchical: the plugin's own table uses hierarchical. Throws CommError.
   Choice(const Host& host, int hosts, bool is_hierarchical);
-  // For vectors in `memory`.
-  Algorithm algorithm(Memory memory, uint64_t bytes) const;
+  Algorithm algorithm(const Collective& call) const;
   // For the reduction between one rank of each host.
   Algorithm between_hosts(uint64_t bytes) const;
   bool uses_hierarchical() const { return tuned_.uses(ranks_, "hierarchical"); }

@@ -18,7 +18,9 @@ void copy(const Collective& call, void* to, MemorySpace& space) {
 }
 
 void over_ucx(Algorithm algorithm, const Group& group, const Collective& call, Schedule& schedule) {
-  algorithm == Algorithm::tree ? tree_allreduce(group, call, schedule) : ring_allreduce(group, call, schedule);
+  // By Algorithm; hierarchical has two levels.
+  constexpr decltype(&ring_allreduce) kPlans[] = {ring_allreduce, tree_allreduce, halving_doubling_allreduce};
+  kPlans[static_cast<std::size_t>(algorithm)](group, call, schedule);
 }
 
 }  // namespace
@@ -27,7 +29,7 @@ UcxCommunicator::UcxCommunicator(const Host& host)
     : CommBackend(host),
       host_(host),
       group_{host.rank(), host.size()},
-      asked_(algorithm_named(host.algorithm())),
+      asked_(host.algorithm_as<Algorithm>(kAlgorithms)),
       gpu_(host.device() < 0 ? nullptr : std::make_unique<const Gpu>(host.device())),
       messages_(host),
       hosts_(static_cast<int>(host::leaders_of(messages_.processes()).size())),
@@ -38,7 +40,7 @@ UcxCommunicator::UcxCommunicator(const Host& host)
       host_space_(messages_.are_by_memory()),
       pipeline_(messages_, host.size()) {
   const bool is_hierarchical = asked_ ? asked_ == Algorithm::hierarchical : choice_.uses_hierarchical();
-  if (is_hierarchical && hierarchy_ != nullptr) hierarchy_->require_usable("\"ring\" or \"tree\"");
+  if (is_hierarchical && hierarchy_ != nullptr) hierarchy_->require_usable("\"ring\", \"tree\" or \"halving_doubling\"");
   const OnGpu here(gpu_.get());
   try {
     messages_.connect();
@@ -50,9 +52,10 @@ UcxCommunicator::UcxCommunicator(const Host& host)
   }
   const std::string& transports = messages_.transports();
   node_transports_ = hosts_ == 1 ? "memory" : "memory," + messages_.transports_between_hosts();
-  ring_.info = {"ring", transports.c_str()};
-  tree_.info = {"tree", transports.c_str()};
-  hierarchical_.info = {"hierarchical", node_transports_.c_str()};
+  for (std::size_t i = 0; i < std::size(kAlgorithms); ++i) {
+    by_algorithm_[i].info = {kAlgorithms[i].name, transports.c_str()};
+  }
+  done(Algorithm::hierarchical).info.transport = node_transports_.c_str();
   pairwise_.info = {"pairwise", transports.c_str()};
   dissemination_.info = {"dissemination", transports.c_str()};
 }
@@ -120,11 +123,11 @@ void UcxCommunicator::fail(CommStatus status, int cause, const std::string& why,
 }
 
 Work UcxCommunicator::allreduce(const Collective& call) {
-  const Algorithm algorithm = asked_ ? *asked_ : choice_.algorithm(call.memory, bytes_of(call));
+  const Algorithm algorithm = asked_ ? *asked_ : choice_.algorithm(call);
   if (algorithm == Algorithm::hierarchical) {
     is_alone() ? run("allreduce", call, [&](Schedule&, MemorySpace& space) { copy(call, call.recv, space); })
                : hierarchical_allreduce(call);
-    return {*this, hierarchical_};
+    return {*this, done(algorithm)};
   }
   if (call.count > 0) {
     run("allreduce", call, [&](Schedule& schedule, MemorySpace& space) {
@@ -132,7 +135,7 @@ Work UcxCommunicator::allreduce(const Collective& call) {
       over_ucx(algorithm, group_, call, schedule);
     });
   }
-  return {*this, algorithm == Algorithm::tree ? tree_ : ring_};
+  return {*this, done(algorithm)};
 }
 
 void UcxCommunicator::hierarchical_allreduce(const Collective& call) {
@@ -177,7 +180,7 @@ Work UcxCommunicator::broadcast(const Collective& call) {
   if (!is_alone() && call.count > 0) {
     run("broadcast", call, [&](Schedule& schedule, MemorySpace&) { tree_broadcast(group_, call, schedule); });
   }
-  return {*this, tree_};
+  return {*this, done(Algorithm::tree)};
 }
 
 Work UcxCommunicator::allgather(const Collective& call) {
@@ -187,7 +190,7 @@ Work UcxCommunicator::allgather(const Collective& call) {
       if (!is_alone()) ring_allgather(group_, call, schedule);
     });
   }
-  return {*this, ring_};
+  return {*this, done(Algorithm::ring)};
 }
 
 Work UcxCommunicator::reduce_scatter(const Collective& call) {

@@ -49,6 +49,7 @@ class UcxCommunicator final : public CommBackend {
   void hierarchical_allreduce(const Collective& call);
   // `name`: of the collective.
   [[noreturn]] void fail(CommStatus status, int cause, const std::string& why, const char* name);
+  Request& done(Algorithm algorithm) { return by_algorithm_[static_cast<std::size_t>(algorithm)]; }
   bool is_alone() const noexcept { return group_.size == 1; }
 
   const Host host_;
@@ -66,7 +67,7 @@ class UcxCommunicator final : public CommBackend {
   Schedule schedule_;                 // memory for the call's steps
   std::optional<CommError> failure_;  // the first one; messages are closed after it
   std::string node_transports_;
-  Request ring_{}, tree_{}, hierarchical_{}, pairwise_{}, dissemination_{};
+  Request by_algorithm_[std::size(kAlgorithms)]{}, pairwise_{}, dissemination_{};
 };
 
 }  // namespace ddprun::ucx_backend

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "reduction/topology.hpp"
-
 namespace ddprun::ucx_backend {
 namespace {
 
@@ -20,11 +18,14 @@ struct Pipeline::Cut {
   std::size_t window = kWindow;  // segments that are expected at a time
 
   // In elements, of a vector of `count` elements.
-  topology::Block segment(uint64_t count, std::size_t index) const {
-    return topology::block(count, static_cast<int>(segments), static_cast<int>(index));
+  topology::Block segment(uint64_t count, const topology::Share& share, std::size_t index) const {
+    const topology::Block whole = topology::block(count, static_cast<int>(segments), static_cast<int>(index));
+    const topology::Block part = share.of(whole.length);
+    return {whole.offset + part.offset, part.length};
   }
-  Message arriving(const Step& step, std::size_t segment) const {
-    return {step.from, step.label, this->segment(step.in_count, segment).length * element, step.confirmed};
+  topology::Block in(const Step& step, std::size_t index) const { return segment(step.in_count, step.in_share, index); }
+  Message arriving(const Step& step, std::size_t index) const {
+    return {step.from, step.label, in(step, index).length * element, step.confirmed};
   }
   std::byte* slot(std::size_t item) const noexcept { return space.slots() + item % kWindow * space.segment_bytes(); }
 };
@@ -55,7 +56,7 @@ void Pipeline::expect(std::span<const Step> steps, const Cut& cut, std::size_t i
         message, nullptr, [this, &step, &cut, segment](const std::byte* arrived) { add(step, cut, segment, arrived); });
     return;
   }
-  std::byte* const in = step.in + cut.segment(step.in_count, segment).offset * cut.element;
+  std::byte* const in = step.in + cut.in(step, segment).offset * cut.element;
   arrival = messages_.receive(message, step.mine != nullptr ? cut.slot(item) : in);
 }
 
@@ -64,7 +65,7 @@ void Pipeline::send_from(std::span<const Step> steps, const Cut& cut, std::size_
   for (; number < steps.size(); ++number) {
     const Step& step = steps[number];
     if (step.to != Step::kNoRank) {
-      const auto [offset, length] = cut.segment(step.out_count, segment);
+      const auto [offset, length] = cut.segment(step.out_count, step.out_share, segment);
       sends_[number * cut.segments + segment] =
           messages_.send({step.to, step.label, length * cut.element, step.confirmed}, step.out + offset * cut.element);
     }
@@ -80,7 +81,7 @@ void Pipeline::take(const Step& step, const Cut& cut, std::size_t item, std::siz
 }
 
 void Pipeline::add(const Step& step, const Cut& cut, std::size_t segment, const std::byte* arrived) {
-  const auto [offset, length] = cut.segment(step.in_count, segment);
+  const auto [offset, length] = cut.in(step, segment);
   std::byte* const to = step.in + offset * cut.element;
   const std::byte* const mine = step.mine + offset * cut.element;
   const bool divides = step.completes && cut.op == Op::avg;

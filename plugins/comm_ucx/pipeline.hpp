@@ -9,6 +9,7 @@
 #include "ddprun/plugin/comm_plugin.hpp"
 #include "memory_space.hpp"
 #include "messages.hpp"
+#include "reduction/topology.hpp"
 
 namespace ddprun::ucx_backend {
 
@@ -19,12 +20,14 @@ struct Step {
   int to = kNoRank;
   const std::byte* out = nullptr;
   uint64_t out_count = 0;
+  topology::Share out_share{};  // only this share of each segment of `out`
   // Over a network, the send is complete only when the peer has begun to receive it. Otherwise this rank could send for
   // later calls without ever receiving from the peer. Equal on both sides.
   bool confirmed = false;
   int from = kNoRank;
   std::byte* in = nullptr;  // where the result goes
   uint64_t in_count = 0;
+  topology::Share in_share{};       // the same of `in` and `mine`
   const std::byte* mine = nullptr;  // set: in = arrived op mine, or mine op arrived if mine_first; else in = arrived
   bool mine_first = false;
   bool at_once = false;    // `mine` has its values from the start: a segment may be added before earlier ones

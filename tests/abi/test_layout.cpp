@@ -67,7 +67,7 @@ FIELD(ddprun_collective, dtype, 4, 4);
 FIELD(ddprun_collective, op, 8, 4);
 FIELD(ddprun_collective, root, 12, 4);
 FIELD(ddprun_collective, memory, 16, 4);
-FIELD(ddprun_collective, reserved, 20, 4);
+FIELD(ddprun_collective, canonical_order, 20, 4);
 FIELD(ddprun_collective, send, 24, 8);
 FIELD(ddprun_collective, recv, 32, 8);
 FIELD(ddprun_collective, count, 40, 8);

@@ -177,6 +177,11 @@ TEST_CASE("an undeclared capability is refused before the plugin is called") {
   std::vector<float> values(2);
   CHECK(error_of([&] { backend->broadcast({.recv = values.data(), .count = 2, .memory = Memory::cuda}); }) ==
         "3: good: rank 0: broadcast 2 (float32 x 2, root 0, cuda): the backend takes no CUDA memory");
+  Collective in_order = call_of(values, DType::float32);
+  in_order.canonical_order = true;
+  in_order.op = Op::max;
+  CHECK(error_of([&] { backend->allreduce(in_order); }) ==
+        "3: good: rank 0: allreduce 3 (float32 x 2, max): no chosen algorithm adds this in canonical order");
   auto options = single_rank_options();
   options.algorithm = "slots";
   const auto chosen = join(fake("good"), options);

@@ -53,8 +53,8 @@ inline std::vector<checkpoint::Commit> commits_of(const std::filesystem::path& r
 
 // Name -> values of the newest checkpoint, which must all be float32.
 using Weights = std::map<std::string, std::vector<float>>;
-inline Weights weights_of(const std::filesystem::path& run) {
-  const auto file = checkpoint::read_safetensors(commits_of(run).back().path);
+inline Weights weights_in(const std::filesystem::path& checkpoint) {
+  const auto file = checkpoint::read_safetensors(checkpoint);
   Weights weights;
   for (const auto& tensor : file.tensors) {
     if (tensor.name.ends_with("num_batches_tracked")) continue;
@@ -64,6 +64,9 @@ inline Weights weights_of(const std::filesystem::path& run) {
     std::memcpy(values.data(), tensor.data.data(), tensor.data.size());
   }
   return weights;
+}
+inline Weights weights_of(const std::filesystem::path& run) {
+  return weights_in(commits_of(run).back().path);
 }
 
 // Name -> dtype and bytes of the newest checkpoint, for any dtype.

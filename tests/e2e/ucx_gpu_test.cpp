@@ -32,7 +32,7 @@ TEST_CASE("GPU memory directly, through the host, and on two CPUs gives bitwise 
   const Trained staged = on_gpus(runs, kStaged);
   CHECK(contains(staged.summary.at("transport"), "via host"));
   check_equal(staged, cpu);
-  for (const std::string algorithm : {"auto", "ring", "tree"}) {
+  for (const std::string algorithm : {"auto", "ring", "tree", "halving_doubling"}) {
     CAPTURE(algorithm);
     Runs here(kSimplenet);  // so that the records are of this run only
     const Trained direct = on_gpus(here, {"comm.algorithm=" + algorithm});
@@ -56,7 +56,7 @@ TEST_CASE("hierarchical is refused on GPUs before a rank starts, and serves them
   CHECK_MESSAGE(
       contains(last_line(refused.err),
                "--set comm.algorithm=hierarchical: comm.algorithm = \"hierarchical\": takes host memory only, "
-               "and the buffers are on a GPU: expected \"auto\", \"ring\" or \"tree\""),
+               "and the buffers are on a GPU: expected \"auto\", \"ring\", \"tree\" or \"halving_doubling\""),
       refused.err);
   CHECK(on_gpus(runs, hierarchical + kStaged).summary.at("algorithm") == "hierarchical");
 }

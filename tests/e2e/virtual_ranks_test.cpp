@@ -60,10 +60,25 @@ TEST_CASE("1 to 5 ranks compute what 8 compute, over each backend") {
     CHECK(numbers_of(runs.summary(ranks, {"comm.backend=gloo"})) == expected);
   }
   for (const int ranks : {3, 8}) CHECK(numbers_of(runs.summary(ranks, {"comm.backend=shm"})) == expected);
-  for (const int ranks : {5, 6}) CHECK(numbers_of(runs.summary(ranks, {"comm.backend=ucx"})) == expected);
+  for (const int ranks : {4, 5, 6}) CHECK(numbers_of(runs.summary(ranks, {"comm.backend=ucx"})) == expected);
   CHECK(numbers_of(runs.summary(7, {"comm.backend=gloo"})) == expected);
   CHECK(numbers_of(runs.summary(2, {"comm.backend=gloo", "comm.algorithm=tree"})) == expected);
   CHECK(numbers_of(runs.summary(3, {"comm.backend=gloo", "experiment.seed=1"})) != expected);
+}
+
+TEST_CASE("the backend adds if the chosen algorithm has the order of the tree, on a power of two of ranks") {
+  Runs runs;
+  const auto expected = runs.summary(4, {"comm.backend=gloo"});
+  CHECK(expected.at("algorithm") == "doubling");
+  const std::vector<std::pair<std::string, std::string>> used = {{"halving_doubling", "halving_doubling"},
+                                                                 {"ring", "tree"}};
+  for (const auto& [algorithm, name] : used) {
+    CAPTURE(algorithm);
+    const auto summary = runs.summary(4, {"comm.backend=gloo", "comm.algorithm=" + algorithm});
+    CHECK(summary.at("algorithm") == name);
+    CHECK(numbers_of(summary) == numbers_of(expected));
+  }
+  CHECK(runs.summary(3, {"comm.backend=gloo"}).at("algorithm") == "tree");
 }
 
 TEST_CASE("the output says so if a rank sends more bytes than in a ring") {
@@ -77,15 +92,33 @@ TEST_CASE("the output says so if a rank sends more bytes than in a ring") {
   CHECK(world_size(5) == "world size  5, 8 virtual ranks");
 }
 
-// A sum of two has one order, and a division by two rounds nothing.
-TEST_CASE("two virtual ranks on one rank compute what ddp computes on two ranks") {
-  Runs runs;
-  const auto plain = runs.summary(2, {"strategy.virtual_ranks=0", "comm.backend=gloo"});
-  const Weights expected = weights_of(runs.last());
-  const auto summary = runs.summary(1, {"strategy.virtual_ranks=2"});
-  CHECK(weights_of(runs.last()) == expected);
-  CHECK(summary.at("test.loss") == plain.at("test.loss"));
-  CHECK_FALSE(plain.contains("weights.sha256"));
+// A sum of two has one order. On more ranks, these algorithms have that of the tree. A division by 2, 4 or 8 rounds
+// nothing.
+TEST_CASE("after each step, virtual ranks have the weights of ddp on as many ranks, if its algorithm has the order") {
+  struct Ddp {
+    int ranks;
+    std::string backend, algorithm;
+  };
+  for (const auto& [ranks, backend, algorithm] :
+       {Ddp{2, "gloo", "ring"}, Ddp{4, "ucx", "tree"}, Ddp{8, "gloo", "halving_doubling"}, Ddp{8, "shm", "staged"}}) {
+    CAPTURE(ranks);
+    CAPTURE(backend);
+    Runs runs;
+    const More each_step = {"checkpoint.every_steps=1", "checkpoint.keep=all", "train.epochs=1"};
+    const auto plain = runs.summary(
+        ranks, each_step + More{"strategy.virtual_ranks=0", "comm.backend=" + backend, "comm.algorithm=" + algorithm});
+    const auto expected = commits_of(runs.last());
+    CHECK(expected.size() == 8);
+    const auto summary =
+        runs.summary(ranks == 2 ? 1 : 3, each_step + More{"strategy.virtual_ranks=" + std::to_string(ranks)});
+    const auto commits = commits_of(runs.last());
+    REQUIRE(commits.size() == expected.size());
+    for (std::size_t i = 0; i < commits.size(); ++i) {
+      CHECK(weights_in(commits[i].path) == weights_in(expected[i].path));
+    }
+    CHECK(summary.at("test.loss") == plain.at("test.loss"));
+    CHECK_FALSE(plain.contains("weights.sha256"));
+  }
 }
 
 TEST_CASE("and with each setting that changes gradients, weights or samples") {

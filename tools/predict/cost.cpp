@@ -85,12 +85,13 @@ bool works_within(Algorithm algorithm, Shape shape) {
 }  // namespace
 
 std::optional<Algorithm> algorithm_of(std::string_view backend, std::string_view name) {
+  const bool is_either = backend == "gloo" || backend == "ucx";
   if (name == "ring") return Algorithm::ring;
   if (backend == "gloo" && name == "tree") return Algorithm::tree;
-  if (backend == "gloo" && name == "halving_doubling") return Algorithm::halving_doubling;
+  if (is_either && name == "halving_doubling") return Algorithm::halving_doubling;
   if (backend == "gloo" && name == "doubling") return Algorithm::doubling;
   if (backend == "ucx" && name == "tree") return Algorithm::doubling;
-  if ((backend == "ucx" || backend == "gloo") && name == "hierarchical") return Algorithm::hierarchical;
+  if (is_either && name == "hierarchical") return Algorithm::hierarchical;
   return std::nullopt;
 }
 

@@ -58,6 +58,9 @@ struct Collective {
   int root = 0;     // broadcast
   Memory memory = Memory::host;
   void* stream = nullptr;  // cudaStream_t, for stream-ordered backends
+  // allreduce with Op::sum, if the number of ranks is a power of two: adds in the order of
+  // ddprun_comm_algorithm::canonical_order. Capabilities::has_canonical_order says whether a backend can.
+  bool canonical_order = false;
   // What the data is: the index of a gradient bucket, or -1 for other data. Before data moves, ddprun compares it over
   // the ranks. This finds ranks that reduce buckets of the same shape in a different order. Backends ignore it.
   int64_t bucket = -1;

@@ -39,13 +39,12 @@ struct Capabilities {
   bool reduce_scatter = false;  // the optional collective is implemented
   bool exchange = false;        // the same
   Memory alloc_memory = Memory::host;
-  std::vector<AlgorithmInfo> algorithms;  // of allreduce
+  std::vector<AlgorithmInfo> algorithms;  // of allreduce; of a communicator: those from which it chooses
 
-  // Whether allreduce with this dtype has the canonical order: under this algorithm, or under whichever "auto" chooses.
-  bool has_canonical_order(DType dtype, const std::string& algorithm = "auto") const {
-    return std::all_of(algorithms.begin(), algorithms.end(), [&](const AlgorithmInfo& one) {
-      return (algorithm != "auto" && algorithm != one.name) || (one.canonical_order & bits(dtype)) != 0;
-    });
+  // Whether allreduce with this dtype takes Collective::canonical_order.
+  bool has_canonical_order(DType dtype) const {
+    return std::any_of(algorithms.begin(), algorithms.end(),
+                       [&](const AlgorithmInfo& one) { return (one.canonical_order & bits(dtype)) != 0; });
   }
 };
 

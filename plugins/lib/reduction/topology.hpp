@@ -26,6 +26,22 @@ constexpr Block block(uint64_t count, int parts, int index) {
   return {i * length + (i < longer ? i : longer), length + (i < longer ? 1 : 0)};
 }
 
+// Of a vector that is halved again and again: what `rank` keeps. Bit k of a rank says which half it keeps in round k.
+struct Share {
+  int rank = 0;
+  int halvings = 0;
+
+  // Of `count` elements: all after no halving.
+  constexpr Block of(uint64_t count) const {
+    Block kept{0, count};
+    for (int round = 0; round < halvings; ++round) {
+      const Block half = block(kept.length, 2, rank >> round & 1);
+      kept = {kept.offset + half.offset, half.length};
+    }
+    return kept;
+  }
+};
+
 // The ring of Patarasu and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69
 // (2009): each rank sends to next() and receives from previous(); a reduce-scatter of size - 1 steps leaves rank r with
 // the complete block r, an allgather of size - 1 more steps spreads the blocks. Each rank sends 2 (size - 1) / size of
@@ -82,22 +98,9 @@ struct Doubling {
   // The same exchanges halve a vector first (Rabenseifner's algorithm, same paper): in each round, ranks below core()
   // keep one half of what they hold, reduce it with the peer's, and give the other half away; then, with the rounds in
   // reverse order, they put the halves together again. As few bytes as the ring, in 2 rounds() steps.
-  // What this rank holds of `count` elements after `halvings` rounds: all after none, its own share after rounds().
-  constexpr Block held(int halvings, uint64_t count) const { return share(rank, halvings, count); }
-  // What the peer of this round keeps of what both held before it.
-  constexpr Block given(int round, uint64_t count) const { return share(peer(round), round + 1, count); }
-
- private:
-  // Bit k of a rank says which half the rank keeps in round k.
-  constexpr Block share(int of_rank, int halvings, uint64_t count) const {
-    int first = 0, parts = core();
-    for (int round = 0; round < halvings; ++round) {
-      parts /= 2;
-      if ((of_rank >> round & 1) != 0) first += parts;
-    }
-    const Block begin = block(count, core(), first), last = block(count, core(), first + parts - 1);
-    return {begin.offset, last.offset + last.length - begin.offset};
-  }
+  // What this rank keeps in this round, and what its peer keeps of what both had before.
+  constexpr Share kept(int round) const { return {rank, round + 1}; }
+  constexpr Share given(int round) const { return {peer(round), round + 1}; }
 };
 
 // The binomial tree of the same authors. Counted from the root, node v hangs below v without its lowest set bit. A

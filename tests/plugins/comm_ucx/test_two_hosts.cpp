@@ -132,7 +132,7 @@ TEST_CASE("the other ranks name a rank that dies on one host") {
 TEST_CASE("two ranks in network namespaces communicate over TCP, and notice each other's end") {
   if (!Hosts::are_possible()) return;
   const Hosts hosts(2);
-  for (const std::string algorithm : {"ring", "tree"}) {
+  for (const std::string algorithm : {"ring", "tree", "halving_doubling"}) {
     CAPTURE(algorithm);
     const auto body = [&](Rank& rank) {
       RankHost host(rank, algorithm, 20'000);
@@ -222,7 +222,7 @@ TEST_CASE("if ranks of a host get no shared memory, hierarchical is refused, and
   for (const auto& outcome : outcomes) {
     REQUIRE(outcome.records.size() == 1);
     CHECK(outcome.records[0].starts_with(name_of(CommStatus::unsupported) + " algorithm \"hierarchical\": "));
-    CHECK(outcome.records[0].ends_with("use \"ring\" or \"tree\""));
+    CHECK(outcome.records[0].ends_with("use \"ring\", \"tree\" or \"halving_doubling\""));
   }
   if (may_make_hosts()) {
     for (const auto& text : all_served({0, 0, 1, 1}, "auto", without_shared_memory)) {

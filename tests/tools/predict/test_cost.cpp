@@ -36,6 +36,7 @@ TEST_CASE("an algorithm is known by the name that its backend gives it") {
   CHECK(algorithm_of("gloo", "tree") == Algorithm::tree);
   CHECK(algorithm_of("gloo", "doubling") == Algorithm::doubling);
   CHECK(algorithm_of("ucx", "tree") == Algorithm::doubling);
+  CHECK(algorithm_of("ucx", "halving_doubling") == Algorithm::halving_doubling);
   CHECK(algorithm_of("ucx", "hierarchical") == Algorithm::hierarchical);
   CHECK(algorithm_of("gloo", "hierarchical") == Algorithm::hierarchical);
   CHECK_FALSE(algorithm_of("nccl", "tree"));

@@ -112,8 +112,8 @@ typedef struct ddprun_comm_algorithm {
   const char* name;
   /* (optional) The dtypes in which it adds neighbours first, in a binary tree over the ranks, if their number is a
    * power of two: ranks 0 and 1, ranks 2 and 3, ..., then these sums, and so on. For DDPRUN_SUM: each sum has the bits
-   * of adding two numbers of this dtype and rounding the result to it. If all algorithms of a plugin have the bit of a
-   * dtype, virtual ranks (docs/elastic.md) call allreduce; otherwise they call exchange, and add themselves. */
+   * of adding two numbers of this dtype and rounding the result to it. Virtual ranks (docs/elastic.md) ask for it by
+   * ddprun_collective::canonical_order. */
   uint32_t canonical_order;
   uint32_t reserved;
 } ddprun_comm_algorithm;
@@ -170,7 +170,10 @@ typedef struct ddprun_collective {
   int32_t op;     /* allreduce and reduce_scatter */
   int32_t root;   /* broadcast */
   int32_t memory; /* DDPRUN_HOST or DDPRUN_CUDA */
-  int32_t reserved;
+  /* Not 0: this allreduce must add in the order of ddprun_comm_algorithm::canonical_order, so under "auto" the plugin
+   * chooses such an algorithm. op is DDPRUN_SUM, the number of ranks a power of two, and the algorithm, or one of those
+   * from which "auto" chooses, has the bit of dtype. */
+  int32_t canonical_order;
   const void* send;
   void* recv;
   uint64_t count;

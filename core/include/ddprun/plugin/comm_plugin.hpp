@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,6 +43,14 @@ class Host {
   std::chrono::milliseconds deadline() const noexcept { return deadline_; }
   // "auto", or one of the names that the plugin declares (ddprun has refused others).
   const std::string& algorithm() const noexcept { return algorithm_; }
+  // The same as the backend's enum, which has the declared algorithms in their order. Empty for "auto".
+  template <class Enum>
+  std::optional<Enum> algorithm_as(std::span<const ddprun_comm_algorithm> declared) const {
+    for (std::size_t i = 0; i < declared.size(); ++i) {
+      if (algorithm_ == declared[i].name) return static_cast<Enum>(i);
+    }
+    return std::nullopt;
+  }
   // The address of this host by which the hosts of the job reach it, as a number; empty if it is not known. If all
   // ranks are on one host, it may be empty or a loopback address.
   const std::string& address() const noexcept { return address_; }

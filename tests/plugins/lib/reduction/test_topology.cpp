@@ -15,6 +15,7 @@ using ddprun::topology::block;
 using ddprun::topology::Block;
 using ddprun::topology::Doubling;
 using ddprun::topology::Ring;
+using ddprun::topology::Share;
 using ddprun::topology::Tree;
 using Vector = std::vector<int64_t>;
 
@@ -196,12 +197,12 @@ TEST_CASE("after halving and doubling every rank has the whole sum") {
     });
     for (int round = 0; round < order.rounds(); ++round) {
       exchange(
-          ranks, round, [&](const Doubling& at) { return at.held(round + 1, count); },
+          ranks, round, [&](const Doubling& at) { return at.kept(round).of(count); },
           [](int64_t& mine, int64_t theirs) { mine += theirs; });
     }
     for (int round = order.rounds() - 1; round >= 0; --round) {
       exchange(
-          ranks, round, [&](const Doubling& at) { return at.given(round, count); },
+          ranks, round, [&](const Doubling& at) { return at.given(round).of(count); },
           [](int64_t& mine, int64_t theirs) { mine = theirs; });
     }
     with_partners(ranks, [](Vector& beyond, const Vector& partner) { beyond = partner; });
@@ -215,18 +216,19 @@ TEST_CASE("two ranks of a round divide their block, and the blocks of all ranks 
     const uint64_t count = *rc::gen::inRange<uint64_t>(0, 1'000'000'000'000);
     const int core = Doubling{0, size}.core(), rank = *rc::gen::inRange(0, core);
     const Doubling order{rank, size};
-    RC_ASSERT(order.held(0, count) == (Block{0, count}));
+    Block before = Share{rank, 0}.of(count);
+    RC_ASSERT(before == (Block{0, count}));
     for (int round = 0; round < order.rounds(); ++round) {
-      const Block before = order.held(round, count), kept = order.held(round + 1, count);
-      const Block given = order.given(round, count);
-      RC_ASSERT(given == (Doubling{order.peer(round), size}.held(round + 1, count)));
+      const Block kept = order.kept(round).of(count), given = order.given(round).of(count);
+      RC_ASSERT(given == (Doubling{order.peer(round), size}.kept(round).of(count)));
       const Block& low = kept.offset < given.offset || given.length == 0 ? kept : given;
       const Block& high = &low == &kept ? given : kept;
       RC_ASSERT(low.offset == before.offset || low.length == 0);
       RC_ASSERT(low.length + high.length == before.length);
       RC_ASSERT(high.length == 0 || high.offset == before.offset + low.length);
+      before = kept;
     }
-    RC_ASSERT(order.held(order.rounds(), count).length - count / static_cast<uint64_t>(core) <= 1);
+    RC_ASSERT(before.length - count / static_cast<uint64_t>(core) <= 1);
   }));
 }
 
