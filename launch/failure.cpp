@@ -15,10 +15,6 @@ namespace {
 
 constexpr const char* kFirst = "failure.first";
 
-std::string name_for(int rank) {
-  return "failure." + std::to_string(rank);
-}
-
 std::optional<Failure> read(const std::string& path) {
   const auto record = read_whole(path);
   if (!record) return std::nullopt;
@@ -46,7 +42,7 @@ void write_torchrun_error(ExitCode code, const std::string& message) {
 }  // namespace
 
 std::optional<Failure> failure_of(const std::string& job_dir, int rank) {
-  return read(job_dir + "/" + name_for(rank));
+  return read(job_dir + "/failure." + std::to_string(rank));
 }
 std::optional<Failure> first_failure(const std::string& job_dir) {
   return read(job_dir + "/" + kFirst);
@@ -58,7 +54,7 @@ void report_failure(const std::string& job_dir, int rank, ExitCode code, const s
   const std::string record = ByteWriter().fields(fields(failure)).bytes();
   // Writes the rank's own record first: a reader of the second file may want to read this one. If it cannot be written
   // (a full disk), this is not reported: the launcher still has the exit code.
-  (void)publish(job_dir, name_for(rank), record);
+  (void)publish(job_dir, "failure." + std::to_string(rank), record);
   (void)publish(job_dir, kFirst, record);
 } catch (const std::exception&) {
   // Out of memory while reporting a failure: the exit code must do.

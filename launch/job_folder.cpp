@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -107,11 +106,7 @@ void require_private(const std::string& folder) {
   if (::lstat(folder.c_str(), &status) != 0) refuse(std::string("cannot be used: ") + std::strerror(errno));
   if (!S_ISDIR(status.st_mode)) refuse("is not a folder");
   if (status.st_uid != ::geteuid()) refuse("belongs to another user (uid " + std::to_string(status.st_uid) + ")");
-  if ((status.st_mode & 077) != 0) {
-    char mode[8];
-    std::snprintf(mode, sizeof mode, "%04o", status.st_mode & 07777U);
-    refuse(std::string("can be entered by others (mode ") + mode + "); chmod 700 it");
-  }
+  if ((status.st_mode & 077) != 0) refuse("can be entered by others; chmod 700 it");
 }
 
 std::error_code publish(const std::string& folder, const std::string& name, std::string_view content) {

@@ -73,12 +73,9 @@ JobLink::JobLink(const StoreAddress& address, int node, int nodes, NodeInfo info
       connection_(std::make_unique<Connection>(address, Clock::now() + timeout)),
       states_(static_cast<std::size_t>(nodes)),
       stalls_(kAgeOfOthers) {
-  connection_->send(ByteWriter()
-                        .number(Request::join)
-                        .number(node)
-                        .number(nodes)
-                        .number(timeout.count())
-                        .text(ByteWriter().fields(fields(info)).bytes()));
+  const std::string own_info = ByteWriter().fields(fields(info)).bytes();
+  connection_->send(
+      ByteWriter().number(Request::join).number(node).number(nodes).number(timeout.count()).text(own_info));
   const std::string payload = connection_->receive(Clock::now() + timeout + kAnswer);
   ByteReader reader(payload);
   const auto reply = reader.number<Reply>();
@@ -151,18 +148,15 @@ void JobLink::receive() {
       const auto reply = reader.number<Reply>();
       if (reply != Reply::event && reply != Reply::lost && reply != Reply::back) continue;
       const std::size_t node = reader.number();
-      if (reply == Reply::event) {
-        read(node, reader.text());
-      } else if (reply == Reply::lost) {
-        lose(node, reader.number() != 0);
-      } else {
-        states_[node] = {};
-        NodeInfo info;  // perhaps that of another host
-        ByteReader(reader.text()).fields(fields(info));
-        nodes_[node].host = info.host;
-        if (node_ == 0) changes_.push_back({ranks_of(node), true});
-        for (const std::string& message : for_good_) send(ByteWriter().number(Request::event).text(message));
-      }
+      if (reply == Reply::event) read(node, reader.text());
+      if (reply == Reply::lost) lose(node, reader.number() != 0);
+      if (reply != Reply::back) continue;
+      states_[node] = {};
+      NodeInfo info;  // perhaps that of another host
+      ByteReader(reader.text()).fields(fields(info));
+      nodes_[node].host = info.host;
+      if (node_ == 0) changes_.push_back({ranks_of(node), true});
+      for (const std::string& message : for_good_) send(ByteWriter().number(Request::event).text(message));
     }
     const auto now = Clock::now();
     // If this process was paused, perhaps with the server, that time does not count as silence of the server.

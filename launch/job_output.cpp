@@ -16,7 +16,6 @@
 namespace ddprun::launch {
 namespace {
 
-constexpr std::size_t kMostQueued = 1 << 20;
 constexpr std::size_t kChunk = 4096;  // PIPE_BUF: how much a pipe accepts at least when poll() reports it as writable
 // A longer line is printed in parts, so that a rank that prints no line break cannot fill memory.
 constexpr std::size_t kLongestLine = 1 << 20;
@@ -40,10 +39,6 @@ void Screen::part(std::string_view text) {
   queue_ += text;
   unfinished_ = true;
   redrawn_ = redrawn_ || text.find('\r') != std::string_view::npos;
-}
-
-bool Screen::full() const {
-  return queue_.size() - written_ > kMostQueued;
 }
 
 void Screen::write_some() {

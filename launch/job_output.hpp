@@ -28,7 +28,7 @@ class Screen {
   // For a poll loop: whether there is something to write, and writing as much as possible without blocking.
   int fd() const { return fd_; }
   bool pending() const { return written_ < queue_.size(); }
-  bool full() const;  // the reader is far behind: accept nothing more
+  bool full() const { return queue_.size() - written_ > kMostQueued; }  // the reader is far behind: accept nothing more
   void write_some();
 
   void flush();  // writes everything, however long the reader takes
@@ -40,6 +40,7 @@ class Screen {
  private:
   bool write_chunk(std::size_t most);
 
+  static constexpr std::size_t kMostQueued = 1 << 20;
   const int fd_;
   const bool on_terminal_;
   int broken_ = 0;

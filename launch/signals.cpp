@@ -1,14 +1,17 @@
 #include "launch/signals.hpp"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
+#include "launch/progress.hpp"
 #include "launch/rendezvous.hpp"
 
 namespace ddprun::launch {
@@ -43,6 +46,19 @@ extern "C" void on_stop_signal(int signal) {
   if (recorded != 0 && signal == SIGUSR1) return;  // the same request again
   if (acknowledges) write_to_terminal("");
   ::_exit(code);
+}
+
+const ProgressTable* requests = nullptr;  // those of the launcher
+
+// In a job that survives deaths, it ends only this rank. But Slurm may send it to every process of the job: then the
+// launcher requests a stop, and this rank must save.
+extern "C" void on_leave_signal(int signal) {
+  const int before = errno;
+  ::poll(nullptr, 0, 100);
+  errno = before;
+  if (recorded != 0 || requests->stop_requested()) return;
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);  // blocked until this returns
 }
 
 std::atomic<bool> usr2_is_held{false};
@@ -93,7 +109,11 @@ std::optional<int> Signals::next() {
 
 void catch_stop_signals() {
   for (const int signal : {SIGINT, SIGTERM}) set_handler(signal, on_stop_signal);
-  if (!survives()) set_handler(SIGUSR1, on_stop_signal);  // otherwise it ends only this rank
+  if (survives()) {
+    static const ProgressTable table(std::getenv("DDPRUN_JOB_DIR"), std::atoi(std::getenv("DDPRUN_LOCAL_WORLD_SIZE")));
+    requests = &table;
+  }
+  set_handler(SIGUSR1, survives() ? on_leave_signal : on_stop_signal);
 }
 
 void defer_stop_signals() {

@@ -131,11 +131,8 @@ void Connection::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno != EAGAIN && errno != EINTR) lose(std::strerror(errno));
-    if (sent < 0) {
-      wait(POLLOUT, Clock::time_point::max());
-    } else {
-      bytes.remove_prefix(static_cast<std::size_t>(sent));
-    }
+    if (sent < 0) wait(POLLOUT, Clock::time_point::max());
+    if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
   }
 }
 

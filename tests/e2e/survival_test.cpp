@@ -55,6 +55,7 @@ class Runs {
   }
 
   std::filesystem::path newest() const { return newest_run(place_, 0); }
+  std::filesystem::path new_run() { return place_.new_run(); }  // on one host
 
   // The run that has just ended is as one without deaths. Returns its summary.
   nlohmann::json check(const ProcessResult& result, const More& more, int world) {
@@ -156,6 +157,19 @@ TEST_CASE("SIGUSR1 to a rank ends only this rank") {
   const auto result = runs.disturbed(over, [](Job& job) { ::kill(job.ranks(4).at(2), SIGUSR1); });
   runs.check(result, over, 3);
   CHECK(contains(result.err, "; 3 ranks go on"));
+}
+
+// As Slurm sends it, with `--signal=USR1@60`.
+TEST_CASE("SIGUSR1 to every process of the job stops the job, with a checkpoint") {
+  Runs runs;
+  const auto result = runs.disturbed({"comm.backend=gloo"}, [](Job& job) {
+    for (const pid_t pid : job.descendants()) ::kill(pid, SIGUSR1);
+    ::kill(job.launcher().pid(), SIGUSR1);
+  });
+  CHECK_MESSAGE(result.code == 143, result.err);
+  CHECK(contains(result.err, "ddprun: terminated; all ranks stopped"));
+  CHECK_FALSE(contains(result.err, "SIGUSR1"));
+  CHECK(commits_of(runs.new_run()).back().step > 0);
 }
 
 TEST_CASE("a dead rank is started again and joins the others, whose training goes on meanwhile") {
