@@ -1,9 +1,13 @@
 // strategy.virtual_ranks: any number of ranks computes the same weights, bit for bit.
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <random>
+
 #include "e2e/program.hpp"
 #include "e2e/run_files.hpp"
 #include "e2e/virtual_ranks.hpp"
+#include "testing/temp_dir.hpp"
 
 using namespace ddprun::e2e;
 
@@ -128,6 +132,25 @@ TEST_CASE("and with each setting that changes gradients, weights or samples") {
   check_equal({"train.amp=fp16", "data.last=exact", "data.options.samples=244", "train.schedule=cosine"}, {5});
   check_equal({"train.amp=bf16", "data.last=drop", "strategy.find_unused_parameters=true"}, {2});
   check_equal({"strategy.broadcast_buffers=false"}, {3});
+}
+
+TEST_CASE("and with images that are cropped and flipped at random") {
+  const ddprun::testing::TempDir folder;
+  std::ofstream file(folder.path() / "images.bin");
+  std::minstd_rand random;
+  for (int image = 0; image < 96; ++image) {
+    file << static_cast<char>(image % 10);
+    for (int byte = 0; byte < 3 * 32 * 32; ++byte) file << static_cast<char>(random());
+  }
+  file.close();
+  const std::string changes = ", random_crop = 4, random_flip = true";
+  const auto with = [&](const std::string& options) {
+    return More{"data.name=cifar10", "data.root=" + folder.path().string(),
+                "data.options={ train = \"images.bin\", test = \"images.bin\", image_size = 8" + options + " }"};
+  };
+  check_equal(with(changes), {1, 3});
+  Runs runs;
+  CHECK(numbers_of(runs.summary(2, with(""))) != numbers_of(runs.summary(2, with(changes))));
 }
 
 TEST_CASE(
