@@ -52,7 +52,7 @@ TreeReduction::TreeReduction(train::GradientSync& sync, comm::Group ranks, int v
   for (const train::NamedTensor& parameter : sync.parameters()) {
     const torch::NoGradGuard no_grad;
     const torch::Tensor real = as_real(parameter.tensor);
-    if (ranks.backend().capabilities().exchange || is_added_by_backend(torch::empty({0}, wire_type(real)))) continue;
+    if (ranks.backend().capabilities().exchange || is_added_by_backend(real.new_empty({0}, wire_type(real)))) continue;
     throw Error(ExitCode::plugin, "backend \"" + ranks.backend().name() +
                                       "\" has no exchange, which virtual ranks need; use gloo, shm, ucx or nccl");
   }
@@ -135,7 +135,7 @@ void TreeReduction::prepare(const train::Bucket& bucket, std::size_t index) {
 bool TreeReduction::is_added_by_backend(const torch::Tensor& flat) const {
   if (ranks_.size() <= 2) return true;  // a sum of two has one order
   return std::has_single_bit(static_cast<unsigned>(ranks_.size())) &&
-         ranks_.backend().capabilities().has_canonical_order(train::dtype_of(flat));
+         ranks_.backend().capabilities().has_canonical_order(train::dtype_of(flat), train::in_place(flat).memory);
 }
 
 // A tensor for each node of this rank's share. The last one is the bucket itself, if the dtype is the same.

@@ -217,7 +217,7 @@ RankEnd RankProcesses::end_of(const Rank& rank, int status) const {
 
 void RankProcesses::leave() {
   leaves_ = true;
-  send(SIGUSR1);
+  send(SIGKILL);  // others may have come to the ranks too, and would stop the job
 }
 
 void RankProcesses::send(int signal) const {

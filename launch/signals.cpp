@@ -48,15 +48,16 @@ extern "C" void on_stop_signal(int signal) {
   ::_exit(code);
 }
 
-const ProgressTable* requests = nullptr;  // those of the launcher
+const ProgressTable* requests = nullptr;  // those of the launcher; never freed, because a signal may always come
 
 // In a job that survives deaths, it ends only this rank. But Slurm may send it to every process of the job: then the
 // launcher requests a stop, and this rank must save.
 extern "C" void on_leave_signal(int signal) {
   const int before = errno;
-  ::poll(nullptr, 0, 100);
+  const auto stays = [] { return recorded != 0 || requests->stop_requested(); };
+  for (int turn = 0; turn < 10 && !stays(); ++turn) ::poll(nullptr, 0, 10);
   errno = before;
-  if (recorded != 0 || requests->stop_requested()) return;
+  if (stays()) return;
   ::signal(signal, SIG_DFL);
   ::raise(signal);  // blocked until this returns
 }
@@ -109,9 +110,8 @@ std::optional<int> Signals::next() {
 
 void catch_stop_signals() {
   for (const int signal : {SIGINT, SIGTERM}) set_handler(signal, on_stop_signal);
-  if (survives()) {
-    static const ProgressTable table(std::getenv("DDPRUN_JOB_DIR"), std::atoi(std::getenv("DDPRUN_LOCAL_WORLD_SIZE")));
-    requests = &table;
+  if (survives() && requests == nullptr) {
+    requests = new ProgressTable(std::getenv("DDPRUN_JOB_DIR"), std::atoi(std::getenv("DDPRUN_LOCAL_WORLD_SIZE")));
   }
   set_handler(SIGUSR1, survives() ? on_leave_signal : on_stop_signal);
 }

@@ -34,8 +34,8 @@ class Signals {
 // Slurm and systemd send them to every process of a job.
 
 // After this, each of these signals ends the process immediately, with the exit code 130 for SIGINT and 143 for the
-// others. Call it before other threads exist. In a job that survives deaths, SIGUSR1 always ends this rank, after 0.1
-// s, but not if the launcher, or another signal, requests a stop meanwhile.
+// others. Call it before other threads exist. In a job that survives deaths, SIGUSR1 always ends this rank, but only
+// after 0.1 s, and not if the launcher, or another signal, requests a stop meanwhile. Throws as ProgressTable.
 void catch_stop_signals();
 
 // After this, the first of these signals is only recorded, so that the rank can save its work. A further SIGINT or

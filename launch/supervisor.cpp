@@ -216,7 +216,7 @@ class Supervisor {
     stop_signal_ = SIGTERM;
     kill_at_ = Clock::now() + job_.grace;
     ranks_->leave();
-    output_.print("ddprun: this host leaves the job, which goes on without its ranks");
+    link_.announce_news(host_name() + " leaves the job, which goes on without its ranks");
   }
 
   // Names the ranks for which the others wait.

@@ -105,7 +105,7 @@ void check(const CommBackend& backend, const CallShape& shape, const Collective&
   if (call.canonical_order) {
     require(shape.kind == Kind::allreduce && call.op == Op::sum &&
                 std::has_single_bit(static_cast<unsigned>(backend.size())) &&
-                backend.capabilities().has_canonical_order(call.dtype),
+                backend.capabilities().has_canonical_order(call.dtype, call.memory),
             "no chosen algorithm adds this in canonical order", CommStatus::unsupported);
   }
   uint64_t bytes = 0;  // of the larger buffer

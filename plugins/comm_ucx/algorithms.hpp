@@ -14,7 +14,7 @@ struct Group {
   int size;
 };
 
-// The steps, and the largest number of elements in any step of any rank.
+// The steps, and the most elements in any step of any rank, of which a step with a share sends only this share.
 struct Schedule {
   std::vector<Step> steps;
   uint64_t longest = 0;

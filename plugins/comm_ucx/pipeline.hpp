@@ -43,9 +43,9 @@ class Pipeline {
   Pipeline(Messages& messages, int ranks) : messages_(messages), ranks_(ranks) {}
 
   // `space` is of the same kind on all ranks. A step sends segment s once the last receiving step before it has
-  // received and reduced segment s. All ranks give the same `longest`, the largest count of any step of any rank. A
-  // receive without `mine` may overwrite what earlier steps send, if its data can only arrive after those sends were
-  // received.
+  // received and reduced segment s. All ranks give the same `longest`, the most elements that any step of any rank
+  // sends. A receive without `mine` may overwrite what earlier steps send, if its data can only arrive after those
+  // sends were received.
   void run(std::span<const Step> steps, MemorySpace& space, DType dtype, Op op, uint64_t longest);
 
  private:

@@ -12,7 +12,7 @@ class Option(Structure):
 
 class Collective(Structure):
     _fields_ = [("struct_size", c_uint32), ("dtype", c_int32), ("op", c_int32), ("root", c_int32),
-                ("memory", c_int32), ("reserved", c_int32), ("send", c_void_p), ("recv", c_void_p),
+                ("memory", c_int32), ("canonical_order", c_int32), ("send", c_void_p), ("recv", c_void_p),
                 ("count", c_uint64), ("stream", c_void_p)]
 
 

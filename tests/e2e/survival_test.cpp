@@ -206,13 +206,18 @@ TEST_CASE("a host that leaves is no failure, and the ranks that are left have th
   const More over = {"comm.backend=gloo"};
   Runs runs;
   runs.expected(over);
-  Nodes hosts = runs.hosts(over);
-  hosts.jobs[0]->wait_for_steps();
-  ::kill(hosts.jobs[1]->launcher().pid(), SIGTERM);
-  const auto results = hosts.wait();
-  runs.check_hosts(results[0], over, 2);
-  CHECK(results[1].code == 143);
-  CHECK(contains(results[1].err, "ddprun: terminated; this host has left the job"));
+  for (const bool to_all : {false, true}) {  // as systemd, which sends it to the ranks too
+    CAPTURE(to_all);
+    Nodes hosts = runs.hosts(over);
+    hosts.jobs[0]->wait_for_steps();
+    const std::vector<pid_t> ranks = to_all ? hosts.jobs[1]->descendants() : std::vector<pid_t>();
+    for (const pid_t pid : ranks) ::kill(pid, SIGTERM);
+    ::kill(hosts.jobs[1]->launcher().pid(), SIGTERM);
+    const auto results = hosts.wait();
+    runs.check_hosts(results[0], over, 2);
+    CHECK(results[1].code == 143);
+    CHECK(contains(results[1].err, "ddprun: terminated; this host has left the job"));
+  }
 }
 
 TEST_CASE("fewer hosts than the least wait for another one, which gets the state from its peers") {

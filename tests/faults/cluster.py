@@ -35,10 +35,10 @@ class Cluster:
         path.mkdir(mode=0o700, exist_ok=True)
         return path
 
-    def start(self, host, *settings, per_host=1, master=None, secret=SECRET):
+    def start(self, host, *settings, per_host=1, master=None, secret=SECRET, nnodes=HOSTS):
         """The launcher of this host: Job."""
         argv = [*self.hosts.prefix(host), "env", f"XDG_RUNTIME_DIR={self.folder(host, 'job')}", self.place.program,
-                "--nnodes", str(HOSTS), "--node-rank", str(host), "--master-addr", master or self.hosts.address(0),
+                "--nnodes", str(nnodes), "--node-rank", str(host), "--master-addr", master or self.hosts.address(0),
                 "--master-port", PORT, "-n", str(per_host), "--config", self.config]
         for setting in (f"experiment.output={self.folder(host, 'runs')}", *settings):
             argv += ["--set", setting]

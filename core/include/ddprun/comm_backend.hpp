@@ -41,10 +41,11 @@ struct Capabilities {
   Memory alloc_memory = Memory::host;
   std::vector<AlgorithmInfo> algorithms;  // of allreduce; of a communicator: those from which it chooses
 
-  // Whether allreduce with this dtype takes Collective::canonical_order.
-  bool has_canonical_order(DType dtype) const {
-    return std::any_of(algorithms.begin(), algorithms.end(),
-                       [&](const AlgorithmInfo& one) { return (one.canonical_order & bits(dtype)) != 0; });
+  // Whether allreduce of any memory of this kind takes Collective::canonical_order with this dtype.
+  bool has_canonical_order(DType dtype, Memory kind) const {
+    return std::any_of(algorithms.begin(), algorithms.end(), [&](const AlgorithmInfo& one) {
+      return (one.canonical_order & bits(dtype)) != 0 && one.takes(kind) && !one.from_alloc;
+    });
   }
 };
 

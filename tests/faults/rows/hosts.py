@@ -93,6 +93,35 @@ def host_cut_off_hierarchical(place, backend, rng):
     return partition(place, settings, rng, rng.choice([link_down, cable_out]), per_host=2)
 
 
+def host_cut_off_elastic(place, backend, rng):
+    """The other hosts go on, and end with the same bits. Measures until their next finished step."""
+    settings = [f"comm.backend={backend}", "strategy.virtual_ranks=8", "train.steps=1500",
+                "checkpoint.every_steps=1500"]
+    key = (backend, "elastic")
+    with Cluster(place) as cluster:
+        if key not in undisturbed:
+            assert [job.wait(300) for job in cluster.train(*settings, nnodes=f"1:{HOSTS}")] == [0] * HOSTS
+            undisturbed[key] = tensors_of(cluster.commits()[-1])
+            cluster.commits()[-1].unlink()
+        jobs = cluster.train(*settings, nnodes=f"1:{HOSTS}")
+        jobs[0].wait_for_step(3)
+        time.sleep(rng.uniform(0, 1))
+        victim = rng.randrange(1, HOSTS)  # the loss of node 0 is that of the job
+        fault = now()
+        rng.choice([link_down, cable_out])(cluster, victim)
+        codes = [job.wait(120) for job in jobs]
+        lines = [(when, text) for when, text in jobs[0].lines if when > fault]
+        goes_on = next((when for when, text in lines if " on after step " in text), float("inf"))
+        step = next((when for when, text in lines if when > goes_on and re.search(r"epoch \d+ \[", text)), None)
+        same = bool(cluster.commits()) and tensors_of(cluster.commits()[-1]) == undisturbed[key]
+        named = f"(node{victim}): lost: this host does not answer any more; 2 ranks go on" in jobs[0].text()
+        outcome = Outcome(detect=step and step - fault, rank=named, commit=same, left=cluster.left(ANY_PID),
+                          code=codes == [5 if host == victim else 0 for host in range(HOSTS)])
+        if outcome.problems():
+            outcome.note = f"node{victim} cut off, exit codes {codes}; " + jobs[0].text()[-1500:]
+        return outcome
+
+
 def host_cut_off_at_start(place, backend, rng):
     return partition(place, [f"comm.backend={backend}"], rng, rng.choice([link_down, cable_out]), ready=at_start)
 
@@ -166,6 +195,9 @@ ROWS = [
         host_cut_off, backends=BETWEEN_HOSTS, full=50),
     Row("a host is cut off, hierarchical", "the same", 3, host_cut_off_hierarchical,
         backends=BETWEEN_HOSTS, full=50),
+    Row("a host is cut off, with virtual ranks and --nnodes 1:3",
+        "next step of the other hosts; the same bits at the end", None, host_cut_off_elastic, detect=3.5,
+        backends=BETWEEN_HOSTS, quick=0, full=10),
     Row("a host is cut off while the ranks connect", "the same", 3, host_cut_off_at_start, backends=BETWEEN_HOSTS,
         quick=0, full=50),
     Row("packets to or from a host are lost", "the same", 3, one_direction, backends=BETWEEN_HOSTS, full=50),

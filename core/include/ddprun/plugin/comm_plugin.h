@@ -112,8 +112,8 @@ typedef struct ddprun_comm_algorithm {
   const char* name;
   /* (optional) The dtypes in which it adds neighbours first, in a binary tree over the ranks, if their number is a
    * power of two: ranks 0 and 1, ranks 2 and 3, ..., then these sums, and so on. For DDPRUN_SUM: each sum has the bits
-   * of adding two numbers of this dtype and rounding the result to it. Virtual ranks (docs/elastic.md) ask for it by
-   * ddprun_collective::canonical_order. */
+   * of adding two numbers of this dtype and rounding the result to it. A plugin with such a bit
+   * must obey ddprun_collective::canonical_order, by which virtual ranks (docs/elastic.md) ask for the order. */
   uint32_t canonical_order;
   uint32_t reserved;
 } ddprun_comm_algorithm;
@@ -163,7 +163,8 @@ typedef struct ddprun_comm_host {
  * that, in no thread and after no failure. It writes only recv, and reads only what belongs to send; buffers are
  * aligned to their element and to nothing more. Any number of requests may be in flight; each is waited for once, in
  * any order. It is the host's duty that all ranks call the same collectives in the same order with the same count,
- * dtype, op and root; it can compare them before each call (comm.check). If they differ, anything may happen. */
+ * dtype, op, root and canonical_order; it can compare all but the last before each call (comm.check). If they differ,
+ * anything may happen. */
 typedef struct ddprun_collective {
   uint32_t struct_size;
   int32_t dtype;
