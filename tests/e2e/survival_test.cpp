@@ -161,15 +161,23 @@ TEST_CASE("SIGUSR1 to a rank ends only this rank") {
 
 // As Slurm sends it, with `--signal=USR1@60`.
 TEST_CASE("SIGUSR1 to every process of the job stops the job, with a checkpoint") {
-  Runs runs;
-  const auto result = runs.disturbed({"comm.backend=gloo"}, [](Job& job) {
+  const More over = {"comm.backend=gloo"};
+  const auto send = [](Job& job) {
     for (const pid_t pid : job.descendants()) ::kill(pid, SIGUSR1);
     ::kill(job.launcher().pid(), SIGUSR1);
-  });
+  };
+  Runs runs;
+  const auto result = runs.disturbed(over, send);
   CHECK_MESSAGE(result.code == 143, result.err);
   CHECK(contains(result.err, "ddprun: terminated; all ranks stopped"));
   CHECK_FALSE(contains(result.err, "SIGUSR1"));
   CHECK(commits_of(runs.new_run()).back().step > 0);
+
+  Nodes hosts = runs.hosts(over);
+  hosts.jobs[0]->wait_for_steps();
+  for (const auto& job : hosts.jobs) send(*job);
+  for (const auto& each : hosts.wait()) CHECK_MESSAGE(each.code == 143, each.err);
+  CHECK(commits_of(runs.newest()).back().step > 0);
 }
 
 TEST_CASE("a dead rank is started again and joins the others, whose training goes on meanwhile") {
